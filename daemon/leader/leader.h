@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "daemon/state/cluster_messages.h"
+#include "planner/base/strong_id.h"
+#include "planner/model/ids.h"
+#include "transport/loop/event_loop.h"
+
+namespace wb {
+
+/// A daemon's stream to the leader. Never reused.
+using PeerId = StrongId<struct PeerTag>;
+
+/// How the leader answers daemons. Send never blocks.
+class PeerLinks {
+ public:
+  virtual ~PeerLinks() = default;
+  virtual void Send(PeerId peer, FromLeader message) = 0;
+};
+
+struct LeaderOptions {
+  std::chrono::milliseconds start_timeout{10'000};  // participants to accept and prepare
+};
+
+/// A worker as the leader knows it, for status.
+struct MemberSnapshot {
+  std::string job;
+  WorkerName name;
+  Role role = Role::kTrainer;
+  std::string node;
+  SessionId session;
+  Incarnation incarnation;
+  Version held_version;
+  MemoryState memory = MemoryState::kEmpty;
+  std::uint64_t bytes = 0;
+};
+
+struct DeliverySnapshot {
+  std::string group;
+  std::string state;
+  absl::Status status;
+  AttemptId attempt;
+  std::uint64_t bytes_planned = 0;
+  BytesByPath bytes;
+  double seconds = 0;
+};
+
+struct VersionSnapshot {
+  std::string job;
+  Version version;
+  std::string state;
+  std::string label;
+  absl::Status status;
+  double average_stall_ms = 0;
+  double end_to_end_ms = 0;
+  std::uint64_t bound_bytes = 0;
+  std::vector<DeliverySnapshot> deliveries;
+};
+
+/// The leader role: members of every job, one plan per set of layouts, the version table
+/// (publications and deliveries), and the steps that move them. All its state is soft. It decides;
+/// daemons do. Loop-confined: every method runs on the leader's loop.
+class Leader {
+ public:
+  Leader(
+      EventLoop& loop, PeerLinks& peers, Term term, Incarnation incarnation, LeaderOptions options);
+  ~Leader();
+
+  /// A daemon's stream: its first message is ClusterHello.
+  void OnMessage(PeerId peer, ToLeader message);
+  /// The stream has ended: its workers are gone.
+  void OnPeerLost(PeerId peer, const absl::Status& why);
+
+  Term term() const;
+  std::vector<MemberSnapshot> Members(const std::string& job) const;
+  /// Newest first; `last` 0: all that are kept.
+  std::vector<VersionSnapshot> Versions(const std::string& job, std::uint32_t last) const;
+  /// Sentences: what is waited for, since when.
+  std::vector<std::string> Waits() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace wb

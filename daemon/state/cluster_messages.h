@@ -1,0 +1,197 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "planner/lower/plan_part.h"
+#include "planner/model/ids.h"
+#include "planner/model/registration.h"
+
+namespace wb {
+
+// What daemons and the leader say to each other, as values: the leader and the coordinator are
+// written against these and know nothing of gRPC. daemon/rpc/cluster_convert translates; see
+// proto/weightbridge/v1/cluster.proto for the meaning of each. Times are in seconds.
+
+/// 128 random bits in hex, given to a worker's connection at its opening.
+using SessionId = std::string;
+
+/// What a client knows of its own memory; only it knows.
+enum class MemoryState : std::uint8_t { kEmpty, kValid, kInvalid, kInDoubt };
+
+/// A group's end of one publication.
+struct GroupOutcome {
+  std::string group;
+  absl::Status status;
+};
+
+/// Bytes of a delivery received by one daemon, by the path they took.
+struct BytesByPath {
+  std::uint64_t tcp = 0;
+  std::uint64_t shm = 0;
+  std::uint64_t local = 0;  // region to region inside the daemon
+  friend bool operator==(const BytesByPath&, const BytesByPath&) = default;
+};
+
+// ---- daemon to leader ----
+
+struct ClusterHello {
+  std::string node;
+  Incarnation incarnation;
+  std::string data_address;
+  std::string fabric;
+  std::string host;
+  std::int32_t pid = 0;
+};
+
+struct RegisterWorker {
+  SessionId session;
+  Incarnation incarnation;
+  std::int32_t world_size = 0;
+  Epoch epoch;
+  Version held_version;
+  MemoryState memory = MemoryState::kEmpty;
+  Registration registration;
+};
+
+struct UnregisterWorker {
+  SessionId session;
+  std::string reason;
+};
+
+struct PublishVersion {
+  SessionId session;
+  Version version;
+  std::string label;
+};
+
+struct AcceptVersion {
+  SessionId session;
+  Version version;
+};
+
+struct GiveUpVersion {
+  SessionId session;
+  Version version;
+  std::string reason;
+};
+
+struct AttemptPrepared {
+  AttemptId attempt;
+};
+
+struct AttemptStaged {
+  AttemptId attempt;
+  BytesByPath bytes;
+};
+
+struct AttemptFailed {
+  AttemptId attempt;
+  absl::Status status;
+};
+
+struct AttemptAborted {
+  AttemptId attempt;
+};
+
+struct AttemptCommitted {
+  AttemptId attempt;
+};
+
+struct Heartbeat {};
+
+using ToLeader = std::variant<ClusterHello,
+                              RegisterWorker,
+                              UnregisterWorker,
+                              PublishVersion,
+                              AcceptVersion,
+                              GiveUpVersion,
+                              AttemptPrepared,
+                              AttemptStaged,
+                              AttemptFailed,
+                              AttemptAborted,
+                              AttemptCommitted,
+                              Heartbeat>;
+
+// ---- leader to daemon ----
+
+struct Welcome {
+  Incarnation leader;
+};
+
+struct WorkerRegistered {
+  SessionId session;
+  absl::Status status;
+};
+
+struct VersionOffered {
+  std::string job;
+  std::string group;
+  Version version;
+};
+
+struct PeerAddress {
+  std::string node;
+  Incarnation incarnation;
+  std::string data_address;
+};
+
+struct PrepareAttempt {
+  AttemptId attempt;
+  std::string job;
+  std::string group;
+  Version version;
+  Fingerprint fingerprint;
+  std::optional<PlanPart> plan;  // absent: the daemon already holds it
+  std::vector<PeerAddress> peers;
+  std::map<std::string, Epoch> epochs;  // "group/rank" of local workers
+};
+
+struct GoAttempt {
+  AttemptId attempt;
+};
+
+struct CommitAttempt {
+  AttemptId attempt;
+};
+
+struct AbortAttempt {
+  AttemptId attempt;
+  absl::Status status;
+};
+
+struct FinishPublish {
+  SessionId session;
+  Version version;
+  absl::Status status;
+  std::vector<GroupOutcome> outcomes;
+  double wait_seconds = 0;
+  double move_seconds = 0;
+};
+
+struct FinishReceive {
+  SessionId session;
+  Version version;
+  absl::Status status;
+  double wait_seconds = 0;
+  double move_seconds = 0;
+};
+
+using FromLeader = std::variant<Welcome,
+                                WorkerRegistered,
+                                VersionOffered,
+                                PrepareAttempt,
+                                GoAttempt,
+                                CommitAttempt,
+                                AbortAttempt,
+                                FinishPublish,
+                                FinishReceive,
+                                Heartbeat>;
+
+}  // namespace wb

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "planner/model/layout.h"
+#include "planner/model/refusal.h"
+
+namespace wb {
+
+/// What one worker registers: its layout over its own table of tensors. Made by the door
+/// (proto/convert); aliases are already resolved, `Piece::tensor` indexes `tensors`.
+struct Registration {
+  std::string job;
+  std::vector<Tensor> tensors;  // ordered by name, only those that pieces name
+  Layout layout;
+  friend bool operator==(const Registration&, const Registration&) = default;
+};
+
+/// The whole job from its workers' registrations, in any order, or every reason why they do not
+/// fit together: a tensor declared differently by two workers (both named), a rank twice, a gap in
+/// ranks, no or several trainer groups, two job names.
+[[nodiscard]] std::variant<Job, Refusals> MakeJob(std::span<const Registration> registrations);
+
+}  // namespace wb

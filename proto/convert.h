@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "weightbridge/v1/layout.pb.h"
+#include "weightbridge/v1/worker.pb.h"
+
+#include "planner/lower/plan_part.h"
+#include "planner/model/layout.h"
+#include "planner/model/refusal.h"
+#include "planner/model/registration.h"
+
+namespace wb {
+
+// The only door from the wire to values: every untrusted field of a layout, layout file or plan
+// part is checked here and nowhere else. Stateless; thread-safe.
+
+/// One worker's layout, or every reason why it is refused.
+[[nodiscard]] std::variant<Registration, Refusals> RegistrationFromProto(const v1::Layout& wire);
+[[nodiscard]] v1::Layout ToProto(const Registration& registration);
+
+/// A layout file, loaded.
+struct LoadedJob {
+  Job job;
+  std::vector<Registration> registrations;  // one per job.layouts, same order
+  std::vector<v1::Layout> wire;             // what each worker would register, same order
+};
+
+/// A layout file's text (proto3 JSON of v1::LayoutFile; unknown fields, duplicate keys, nulls and
+/// trailing commas refused), or every reason why it is refused.
+[[nodiscard]] std::variant<LoadedJob, Refusals> JobFromJson(std::string_view json);
+
+/// INVALID_ARGUMENT names the field.
+[[nodiscard]] absl::StatusOr<PlanPart> PlanPartFromProto(const v1::Plan& wire);
+[[nodiscard]] v1::Plan ToProto(const PlanPart& part);
+
+[[nodiscard]] absl::Status StatusFromProto(const v1::Status& wire);
+[[nodiscard]] v1::Status ToProto(const absl::Status& status);
+
+}  // namespace wb

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "planner/base/mutex.h"
+#include "planner/base/strong_id.h"
+
+namespace wb {
+
+using TimerId = StrongId<struct TimerTag>;
+
+/// One thread that sleeps in epoll and runs what is due: posted tasks, readable descriptors,
+/// timers. State that is touched only from its tasks needs no lock ("loop-confined").
+///
+/// Post and Stop are thread-safe. Everything else is called before Run or from the loop's thread.
+class EventLoop {
+ public:
+  using Task = std::function<void()>;
+  using Clock = std::chrono::steady_clock;
+
+  static absl::StatusOr<std::unique_ptr<EventLoop>> Create();
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  /// Runs `task` on the loop, after all posted before it. After Stop tasks are dropped.
+  void Post(Task task);
+  /// Calls `on_ready` with the epoll events whenever `fd` has some of `events` (EPOLLIN, ...).
+  absl::Status Watch(int fd, std::uint32_t events, std::function<void(std::uint32_t)> on_ready);
+  absl::Status ChangeWatch(int fd, std::uint32_t events);
+  /// No callback of `fd` runs after this returns, not even one already due.
+  void Unwatch(int fd);
+  /// Runs `task` once at `when`.
+  TimerId At(Clock::time_point when, Task task);
+  void Cancel(TimerId timer);
+  /// Called each time before the loop would sleep; returning false makes it poll without
+  /// sleeping and come again. For sources that must be armed (UCX).
+  void SetBeforeSleep(std::function<bool()> may_sleep);
+
+  /// Runs until Stop; on the calling thread.
+  void Run();
+  void Stop();
+  bool InLoop() const;
+
+ private:
+  EventLoop() = default;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace wb

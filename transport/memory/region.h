@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+
+#include "planner/base/strong_id.h"
+
+namespace wb {
+
+/// Names an opened region. Chosen by whoever opens it; never reused within a process.
+using RegionId = StrongId<struct RegionTag>;
+
+/// How bytes are named outside transport/memory.
+struct MemoryRef {
+  RegionId region;
+  std::uint64_t offset = 0;  // bytes from the region's base
+  std::uint64_t bytes = 0;
+  friend bool operator==(const MemoryRef&, const MemoryRef&) = default;
+};
+
+enum class RegionKind : std::uint8_t { kHostFd, kArena };
+enum class RegionAccess : std::uint8_t { kReadOnly, kReadWrite };
+
+/// Memory the daemon can move bytes from and to: a mapping of a worker's memfd, or memory of the
+/// daemon's own (arena). Owns the mapping; move-only.
+///
+/// A worker's memfd must carry F_SEAL_SHRINK and F_SEAL_SEAL, or its owner could truncate it under
+/// us; it may not be smaller than what is mapped.
+class Region {
+ public:
+  /// Maps [offset, offset + bytes) of `fd`, which is duplicated as needed and may be closed after.
+  /// INVALID_ARGUMENT names a missing seal, a size too small, or something that is no memfd.
+  static absl::StatusOr<Region> OpenHostFd(int fd,
+                                           std::uint64_t offset,
+                                           std::uint64_t bytes,
+                                           RegionAccess access);
+  /// Anonymous memory of the daemon's own, page-aligned and zeroed.
+  static absl::StatusOr<Region> AllocateArena(std::uint64_t bytes);
+
+  Region(Region&& other) noexcept;
+  Region& operator=(Region&& other) noexcept;
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+  ~Region();
+
+  RegionKind kind() const { return kind_; }
+  RegionAccess access() const { return access_; }
+  std::uint64_t bytes() const { return bytes_; }
+  /// CPU address of the region's first byte; only transport/ may look behind it.
+  std::span<std::byte> host_memory() const { return {base_, static_cast<std::size_t>(bytes_)}; }
+
+ private:
+  Region() = default;
+  RegionKind kind_ = RegionKind::kHostFd;
+  RegionAccess access_ = RegionAccess::kReadOnly;
+  std::byte* base_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  void* mapping_ = nullptr;  // page-aligned start; base_ lies inside
+  std::uint64_t mapping_bytes_ = 0;
+};
+
+/// The regions of one mover, by id. Loop-confined: call from the mover's thread only.
+/// Invariant: a region's memory stays mapped as long as it is in the table.
+class RegionTable {
+ public:
+  /// ALREADY_EXISTS when the id is taken.
+  absl::Status Add(RegionId id, Region region);
+  /// Unmaps. NOT_FOUND names the id. The caller has ended every transfer that uses it.
+  absl::Status Remove(RegionId id);
+  /// The bytes a ref names; OUT_OF_RANGE or NOT_FOUND name region, offset and size.
+  absl::StatusOr<std::span<std::byte>> Resolve(const MemoryRef& ref) const;
+  /// As Resolve, and PERMISSION_DENIED when the region is mapped read-only.
+  absl::StatusOr<std::span<std::byte>> ResolveWritable(const MemoryRef& ref) const;
+  std::size_t size() const { return regions_.size(); }
+  /// Sum of all regions' bytes.
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  absl::flat_hash_map<RegionId, Region> regions_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace wb
