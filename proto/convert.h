@@ -6,13 +6,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "weightbridge/v1/layout.pb.h"
-#include "weightbridge/v1/worker.pb.h"
 
 #include "planner/lower/plan_part.h"
 #include "planner/model/layout.h"
 #include "planner/model/refusal.h"
 #include "planner/model/registration.h"
+#include "proto/v1.h"
 
 namespace wb {
 
