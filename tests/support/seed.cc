@@ -6,7 +6,7 @@
 namespace wb::test {
 
 std::uint64_t RunSeed() {
-  static const std::uint64_t seed = [] {
+  static const std::uint64_t seed = []() -> std::uint64_t {
     if (const char* given = std::getenv("WB_TEST_SEED"); given != nullptr) {
       return std::stoull(given);
     }
