@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "planner/lower/plan_part.h"
 #include "planner/model/layout.h"
+#include "planner/model/plan_part.h"
 #include "planner/model/refusal.h"
 #include "planner/model/registration.h"
 #include "proto/v1.h"

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 
-#include "planner/lower/plan_part.h"
 #include "planner/model/ids.h"
+#include "planner/model/plan_part.h"
 #include "planner/model/registration.h"
 
 namespace wb {
