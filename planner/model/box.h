@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,7 +39,8 @@ class Box {
   std::string ToString() const;
 
   friend bool operator==(const Box&, const Box&) = default;
-  friend auto operator<=>(const Box&, const Box&) = default;
+  // Spelled out: Index has == and < but no <=>.
+  friend std::strong_ordering operator<=>(const Box&, const Box&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const Box& box) {
     return H::combine(std::move(h), box.lo_, box.hi_);

@@ -22,7 +22,9 @@ struct Registration {
 
 /// The whole job from its workers' registrations, in any order, or every reason why they do not
 /// fit together: a tensor declared differently by two workers (both named), a rank twice, a gap in
-/// ranks, no or several trainer groups, two job names.
+/// ranks, a group with both roles, no or several trainer groups, no rollout group, two job names.
+/// "overlap": "IDENTICAL" is the owners' promise: trainers that name the tensor must agree on it,
+/// what rollouts say of it counts only where no trainer names the tensor.
 [[nodiscard]] std::variant<Job, Refusals> MakeJob(std::span<const Registration> registrations);
 
 }  // namespace wb
