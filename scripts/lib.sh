@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 # The repository's top folder becomes the working folder.
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 # ccache hits across clones of the tree and is bounded.
 export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1
