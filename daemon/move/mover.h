@@ -9,69 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "daemon/state/cluster_messages.h"
-#include "planner/lower/schedule.h"
-#include "planner/model/ids.h"
-#include "transport/fabric.h"
+#include "daemon/move/attempt_work.h"
 #include "transport/memory/region.h"
 
 namespace wb {
 
-/// A stream of a delivery as one worker's memory sees it: LocalChunk::parts name buffers, and
-/// `regions[buffer]` with `offsets[buffer]` says where each lies.
-struct BoundStream {
-  LocalStream stream;
-  std::vector<RegionId> regions;       // one per buffer of the layout
-  std::vector<std::uint64_t> offsets;  // of each buffer in its region, bytes
-};
-
-/// Chunks to send to a peer daemon. `stream_number` is the stream's index among all (src, dst)
-/// pairs of the plan part of the *destination* node, so that both ends number it alike.
-struct OutStream {
-  std::uint32_t stream_number = 0;
-  std::string peer_node;
-  BoundStream source;
-};
-
-/// Chunks that a peer daemon will send.
-struct InStream {
-  std::uint32_t stream_number = 0;
-  std::string peer_node;
-  BoundStream destination;
-};
-
-/// Both ends are ours: one copy, region to region.
-struct LocalCopy {
-  BoundStream source;
-  BoundStream destination;
-};
-
-/// A daemon's share of one delivery. Everything is lowered; nothing is looked up while it moves.
-struct AttemptWork {
-  AttemptId attempt;
-  Version version;
-  std::vector<PeerAddress> peers;
-  std::vector<OutStream> out;
-  std::vector<InStream> in;
-  std::vector<LocalCopy> copies;
-};
-
-/// What the mover reports; called on its thread, so an implementation only posts.
-class MoverEvents {
- public:
-  virtual ~MoverEvents() = default;
-  /// Peers are connected, regions checked: Go may come.
-  virtual void OnPrepared(AttemptId attempt) = 0;
-  /// Every byte that lands at this daemon has landed and was checked (at once after Go for an
-  /// attempt that lands nothing here).
-  virtual void OnStaged(AttemptId attempt, const BytesByPath& bytes) = 0;
-  /// The attempt cannot succeed; the first reason. Abort follows from the leader.
-  virtual void OnFailed(AttemptId attempt, const absl::Status& status) = 0;
-  /// After Abort or Finish: nothing of the attempt reads or writes worker memory any more.
-  virtual void OnEnded(AttemptId attempt) = 0;
-};
-
 struct MoverOptions {
+  std::string node;                         // this daemon's name in the cluster
+  Incarnation incarnation;                  // of this daemon, as the leader tells it to peers
   std::string interface;                    // network device the fabric binds to
   std::string transports = "tcp";           // "tcp" ("shm" and "auto" come later)
   std::uint64_t arena_bytes = 64ULL << 20;  // slots for packed chunks
@@ -81,20 +26,33 @@ struct MoverOptions {
   bool verify = true;  // integrity: wire
 };
 
-/// Lane counters for status.
+/// What went to and came from one peer daemon since the mover started.
 struct LaneCounters {
   std::string peer_node;
   std::string fabric;
-  std::uint64_t sent_bytes = 0;
-  std::uint64_t received_bytes = 0;
+  std::uint64_t sent_bytes = 0;      // left our buffers; no promise of delivery
+  std::uint64_t received_bytes = 0;  // landed and checked
+};
+
+struct MoverCounters {
+  std::vector<LaneCounters> lanes;   // by peer node, in order of their names
+  std::uint64_t refused_chunks = 0;  // malformed, or not of the attempt they name
+  std::uint64_t late_chunks = 0;     // of no attempt that we know (any more)
 };
 
 /// The thread that owns the fabric and executes attempts. All methods are thread-safe: they post
-/// to its loop. Chunks that belong to no prepared attempt are refused and counted.
+/// to its loop, and what one thread posts is done in its order. Chunks that belong to no prepared
+/// attempt are refused and counted.
+///
+/// An attempt goes Prepare -> OnPrepared -> Go -> OnStaged -> Finish -> OnEnded. OnFailed may come
+/// instead of OnPrepared or OnStaged, or after OnStaged while chunks still go out to others. Abort
+/// is legal at any time and always answered by OnEnded, once.
 class Mover {
  public:
+  /// `events` must outlive the mover.
   static absl::StatusOr<std::unique_ptr<Mover>> Start(const MoverOptions& options,
                                                       MoverEvents& events);
+  /// Aborts what is left; nothing touches a region after it.
   ~Mover();
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
@@ -103,8 +61,10 @@ class Mover {
   const std::string& address() const;
   const std::string& fabric() const;
   void AddRegion(RegionId id, Region region);
-  /// Unmaps once no attempt uses it; then calls `removed` on the mover's thread.
+  /// Unmaps once no attempt uses it; then calls `removed` on the mover's thread. Attempts prepared
+  /// from now on cannot use it.
   void RemoveRegion(RegionId id, std::function<void()> removed);
+  /// Preparing an attempt again that is known already changes nothing and repeats OnPrepared.
   void Prepare(AttemptWork work);
   void Go(AttemptId attempt);
   /// Stops posting, force-closes the endpoints in use, waits for every operation: then OnEnded.
@@ -112,8 +72,8 @@ class Mover {
   /// The delivery is decided; its state is dropped: then OnEnded. Chunks still going out to others
   /// are not cut: the leader finishes an attempt only after all its daemons staged.
   void Finish(AttemptId attempt);
-  /// A snapshot by value; waits for the mover at most a second.
-  std::vector<LaneCounters> Counters() const;
+  /// A snapshot by value; waits for the mover at most a second (then UNAVAILABLE).
+  absl::StatusOr<MoverCounters> Counters() const;
 
  private:
   Mover() = default;

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "daemon/state/cluster_messages.h"
+#include "planner/lower/schedule.h"
+#include "planner/model/ids.h"
+#include "transport/memory/region.h"
+
+namespace wb {
+
+/// A stream of a delivery as one worker's memory sees it: LocalChunk::parts name buffers, and
+/// `regions[buffer]` with `offsets[buffer]` says where each lies.
+struct BoundStream {
+  LocalStream stream;
+  std::vector<RegionId> regions;       // one per buffer of the layout
+  std::vector<std::uint64_t> offsets;  // of each buffer in its region, bytes
+};
+
+/// Chunks to send to a peer daemon. `stream_number` is the stream's index among all (src, dst)
+/// pairs of the plan part of the *destination* node, so that both ends number it alike.
+struct OutStream {
+  std::uint32_t stream_number = 0;
+  std::string peer_node;
+  BoundStream source;
+};
+
+/// Chunks that a peer daemon will send. Numbered as in OutStream; no number twice.
+struct InStream {
+  std::uint32_t stream_number = 0;
+  std::string peer_node;
+  BoundStream destination;
+};
+
+/// Both ends are ours: one copy, region to region.
+struct LocalCopy {
+  BoundStream source;
+  BoundStream destination;
+};
+
+/// A daemon's share of one delivery. Everything is lowered; nothing is looked up while it moves.
+struct AttemptWork {
+  AttemptId attempt;
+  Version version;
+  std::string job;
+  std::string group;               // of the destinations: lanes are kept per (peer, job, group)
+  std::vector<PeerAddress> peers;  // at least those that `out` and `in` name
+  std::vector<OutStream> out;
+  std::vector<InStream> in;
+  std::vector<LocalCopy> copies;
+};
+
+/// What the mover reports. Called on its thread, from within the mover: an implementation only
+/// posts, and never calls back.
+class MoverEvents {
+ public:
+  virtual ~MoverEvents() = default;
+  /// Peers are connected, regions checked: Go may come.
+  virtual void OnPrepared(AttemptId attempt) = 0;
+  /// Every byte that lands at this daemon has landed and was checked (at once after Go for an
+  /// attempt that lands nothing here).
+  virtual void OnStaged(AttemptId attempt, const BytesByPath& bytes) = 0;
+  /// The attempt cannot succeed; the first reason. Abort follows from the leader.
+  virtual void OnFailed(AttemptId attempt, const absl::Status& status) = 0;
+  /// After Abort or Finish: nothing of the attempt reads or writes worker memory any more.
+  virtual void OnEnded(AttemptId attempt) = 0;
+};
+
+}  // namespace wb
