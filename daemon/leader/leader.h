@@ -26,6 +26,16 @@ class PeerLinks {
   virtual void Send(PeerId peer, FromLeader message) = 0;
 };
 
+/// What daemons' streams report; called on the leader's loop.
+class PeerEvents {
+ public:
+  virtual ~PeerEvents() = default;
+  /// The first message of a stream is ClusterHello.
+  virtual void OnMessage(PeerId peer, ToLeader message) = 0;
+  /// The stream has ended: its workers are gone.
+  virtual void OnPeerLost(PeerId peer, const absl::Status& why) = 0;
+};
+
 struct LeaderOptions {
   std::chrono::milliseconds start_timeout{10'000};  // participants to accept and prepare
 };
@@ -68,16 +78,16 @@ struct VersionSnapshot {
 /// The leader role: members of every job, one plan per set of layouts, the version table
 /// (publications and deliveries), and the steps that move them. All its state is soft. It decides;
 /// daemons do. Loop-confined: every method runs on the leader's loop.
-class Leader {
+class Leader final : public PeerEvents {
  public:
   Leader(
       EventLoop& loop, PeerLinks& peers, Term term, Incarnation incarnation, LeaderOptions options);
-  ~Leader();
+  ~Leader() override;
+  Leader(const Leader&) = delete;
+  Leader& operator=(const Leader&) = delete;
 
-  /// A daemon's stream: its first message is ClusterHello.
-  void OnMessage(PeerId peer, ToLeader message);
-  /// The stream has ended: its workers are gone.
-  void OnPeerLost(PeerId peer, const absl::Status& why);
+  void OnMessage(PeerId peer, ToLeader message) override;
+  void OnPeerLost(PeerId peer, const absl::Status& why) override;
 
   Term term() const;
   std::vector<MemberSnapshot> Members(const std::string& job) const;

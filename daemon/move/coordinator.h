@@ -11,45 +11,11 @@
 #include "absl/status/statusor.h"
 
 #include "daemon/move/mover.h"
+#include "daemon/move/session_calls.h"
 #include "daemon/state/cluster_messages.h"
-#include "planner/model/registration.h"
 #include "transport/loop/event_loop.h"
 
 namespace wb {
-
-/// A buffer of a worker, opened: `bytes` from `offset` of a region.
-struct OpenedBuffer {
-  std::string name;
-  Region region;
-  std::uint64_t offset = 0;
-};
-
-/// Everything a session brings at its opening, checked at the door.
-struct SessionOpening {
-  SessionId session;
-  Incarnation incarnation;
-  std::int32_t world_size = 0;
-  Epoch epoch;
-  Version held_version;
-  MemoryState memory = MemoryState::kEmpty;
-  Registration registration;
-  std::vector<OpenedBuffer> buffers;  // one per buffer of the layout, same order
-};
-
-struct PublishResult {
-  absl::Status status;
-  std::vector<GroupOutcome> outcomes;
-  std::uint64_t bytes_sent = 0;
-  double wait_seconds = 0;
-  double move_seconds = 0;
-};
-
-struct ReceiveResult {
-  absl::Status status;
-  std::uint64_t bytes_received = 0;
-  double wait_seconds = 0;
-  double move_seconds = 0;
-};
 
 /// The way to the leader. Post never blocks; while there is no leader, messages are dropped: the
 /// coordinator replays everything on OnLeaderConnected.
@@ -57,6 +23,16 @@ class LeaderLink {
  public:
   virtual ~LeaderLink() = default;
   virtual void Send(ToLeader message) = 0;
+};
+
+/// What the way to the leader reports; called on the control loop. Messages come only between
+/// OnLeaderConnected and OnLeaderLost.
+class LeaderEvents {
+ public:
+  virtual ~LeaderEvents() = default;
+  virtual void OnLeaderConnected() = 0;
+  virtual void OnLeaderLost(const absl::Status& why) = 0;
+  virtual void OnLeaderMessage(FromLeader message) = 0;
 };
 
 /// Asks a client to declare its memory invalid before the first byte lands in place; `accepted` is
@@ -72,12 +48,12 @@ class SessionNotices {
 /// A daemon's side of publications and deliveries: sessions with their regions, their calls in
 /// progress, the attempts they are part of. Loop-confined: every method and callback runs on the
 /// control loop. Every call is answered exactly once, by its deadline at the latest.
-class Coordinator {
+class Coordinator final : public SessionCalls, public LeaderEvents {
  public:
-  using Clock = EventLoop::Clock;
-
   Coordinator(EventLoop& loop, LeaderLink& leader, std::string node, Incarnation incarnation);
-  ~Coordinator();
+  ~Coordinator() override;
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
 
   /// Late wiring: the mover and the door call back into the coordinator.
   void SetMover(Mover* mover);
@@ -86,27 +62,26 @@ class Coordinator {
   // From the local door.
   void OpenSession(SessionOpening opening,
                    Clock::time_point deadline,
-                   std::function<void(absl::Status)> done);
+                   std::function<void(absl::Status)> done) override;
   void Publish(const SessionId& session,
                Version version,
                const std::string& label,
                Clock::time_point deadline,
-               std::function<void(PublishResult)> done);
+               std::function<void(PublishResult)> done) override;
   void WaitForVersion(const SessionId& session,
                       Version at_least,
                       Clock::time_point deadline,
-                      std::function<void(absl::StatusOr<Version>)> done);
+                      std::function<void(absl::StatusOr<Version>)> done) override;
   void Receive(const SessionId& session,
                Version version,
                Clock::time_point deadline,
-               std::function<void(ReceiveResult)> done);
-  /// Ends everything of the session; its regions are unmapped when nothing uses them.
-  void CloseSession(const SessionId& session, const std::string& reason);
+               std::function<void(ReceiveResult)> done) override;
+  void CloseSession(const SessionId& session, const std::string& reason) override;
 
   // From the leader link.
-  void OnLeaderConnected();
-  void OnLeaderLost(const absl::Status& why);
-  void OnLeaderMessage(FromLeader message);
+  void OnLeaderConnected() override;
+  void OnLeaderLost(const absl::Status& why) override;
+  void OnLeaderMessage(FromLeader message) override;
 
   // From the mover (posted to the control loop).
   void OnPrepared(AttemptId attempt);

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "daemon/state/cluster_messages.h"
+#include "planner/model/registration.h"
+#include "transport/loop/event_loop.h"
+#include "transport/memory/region.h"
+
+namespace wb {
+
+/// A buffer of a worker, opened: `bytes` from `offset` of a region.
+struct OpenedBuffer {
+  std::string name;
+  Region region;
+  std::uint64_t offset = 0;
+};
+
+/// Everything a session brings at its opening, checked at the door.
+struct SessionOpening {
+  SessionId session;
+  Incarnation incarnation;
+  std::int32_t world_size = 0;
+  Epoch epoch;
+  Version held_version;
+  MemoryState memory = MemoryState::kEmpty;
+  Registration registration;
+  std::vector<OpenedBuffer> buffers;  // one per buffer of the layout, same order
+};
+
+struct PublishResult {
+  absl::Status status;
+  std::vector<GroupOutcome> outcomes;
+  std::uint64_t bytes_sent = 0;
+  double wait_seconds = 0;
+  double move_seconds = 0;
+};
+
+struct ReceiveResult {
+  absl::Status status;
+  std::uint64_t bytes_received = 0;
+  double wait_seconds = 0;
+  double move_seconds = 0;
+};
+
+/// What a worker may ask of its daemon: implemented by the coordinator, called by the local door.
+/// Loop-confined: every method and callback runs on the control loop. Every call is answered
+/// exactly once, by its deadline at the latest.
+class SessionCalls {
+ public:
+  using Clock = EventLoop::Clock;
+
+  virtual ~SessionCalls() = default;
+  virtual void OpenSession(SessionOpening opening,
+                           Clock::time_point deadline,
+                           std::function<void(absl::Status)> done) = 0;
+  virtual void Publish(const SessionId& session,
+                       Version version,
+                       const std::string& label,
+                       Clock::time_point deadline,
+                       std::function<void(PublishResult)> done) = 0;
+  virtual void WaitForVersion(const SessionId& session,
+                              Version at_least,
+                              Clock::time_point deadline,
+                              std::function<void(absl::StatusOr<Version>)> done) = 0;
+  virtual void Receive(const SessionId& session,
+                       Version version,
+                       Clock::time_point deadline,
+                       std::function<void(ReceiveResult)> done) = 0;
+  /// Ends everything of the session; its regions are unmapped when nothing uses them.
+  virtual void CloseSession(const SessionId& session, const std::string& reason) = 0;
+};
+
+}  // namespace wb
