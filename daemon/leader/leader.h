@@ -12,7 +12,7 @@
 #include "daemon/state/cluster_messages.h"
 #include "planner/base/strong_id.h"
 #include "planner/model/ids.h"
-#include "transport/loop/event_loop.h"
+#include "transport/loop/timers.h"
 
 namespace wb {
 
@@ -24,6 +24,9 @@ class PeerLinks {
  public:
   virtual ~PeerLinks() = default;
   virtual void Send(PeerId peer, FromLeader message) = 0;
+  /// Ends a stream with `status`, after what was sent to it before. The leader has forgotten the
+  /// peer: OnPeerLost may or may not follow.
+  virtual void Close(PeerId peer, const absl::Status& status) = 0;
 };
 
 /// What daemons' streams report; called on the leader's loop.
@@ -37,7 +40,8 @@ class PeerEvents {
 };
 
 struct LeaderOptions {
-  std::chrono::milliseconds start_timeout{10'000};  // participants to accept and prepare
+  std::chrono::milliseconds start_timeout{10'000};  // participants to register, accept, prepare
+  std::chrono::milliseconds abort_timeout{5'000};   // daemons to confirm an abort
 };
 
 /// A worker as the leader knows it, for status.
@@ -80,8 +84,12 @@ struct VersionSnapshot {
 /// daemons do. Loop-confined: every method runs on the leader's loop.
 class Leader final : public PeerEvents {
  public:
-  Leader(
-      EventLoop& loop, PeerLinks& peers, Term term, Incarnation incarnation, LeaderOptions options);
+  /// `timers` and `peers` must outlive the leader.
+  Leader(Timers& timers,
+         PeerLinks& peers,
+         Term term,
+         Incarnation incarnation,
+         const LeaderOptions& options);
   ~Leader() override;
   Leader(const Leader&) = delete;
   Leader& operator=(const Leader&) = delete;

@@ -21,8 +21,14 @@ struct BoundStream {
   std::vector<std::uint64_t> offsets;  // of each buffer in its region, bytes
 };
 
-/// Chunks to send to a peer daemon. `stream_number` is the stream's index among all (src, dst)
-/// pairs of the plan part of the *destination* node, so that both ends number it alike.
+/// A stream's number within its delivery: both ends compute it from the plan part they hold. A
+/// delivery has one trainer group and one rollout group, so the two ranks name the pair; ranks are
+/// below kMaxWorkers = 65536. Numbers are not dense.
+constexpr std::uint32_t StreamNumber(std::int32_t src_rank, std::int32_t dst_rank) {
+  return static_cast<std::uint32_t>(src_rank) << 16 | static_cast<std::uint32_t>(dst_rank);
+}
+
+/// Chunks to send to a peer daemon; numbered by StreamNumber.
 struct OutStream {
   std::uint32_t stream_number = 0;
   std::string peer_node;

@@ -10,10 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "daemon/move/mover.h"
+#include "daemon/move/attempt_runner.h"
 #include "daemon/move/session_calls.h"
 #include "daemon/state/cluster_messages.h"
-#include "transport/loop/event_loop.h"
+#include "planner/lower/schedule.h"
+#include "transport/loop/timers.h"
 
 namespace wb {
 
@@ -45,18 +46,30 @@ class SessionNotices {
                         std::function<void()> accepted) = 0;
 };
 
+struct CoordinatorOptions {
+  std::string node;         // this daemon's name in the cluster
+  Incarnation incarnation;  // of this daemon
+  /// As the mover's, and the same on all daemons: both ends of a stream cut it alike.
+  std::uint64_t chunk_bytes = kDefaultChunkBytes;
+  std::chrono::milliseconds go_timeout{2'000};  // clients to accept a GoNotice
+  /// After its deadline a call waits this long for the abort to be confirmed. Below the second
+  /// that clients wait longer than their deadline.
+  std::chrono::milliseconds grace{800};
+};
+
 /// A daemon's side of publications and deliveries: sessions with their regions, their calls in
 /// progress, the attempts they are part of. Loop-confined: every method and callback runs on the
-/// control loop. Every call is answered exactly once, by its deadline at the latest.
+/// control loop. Every call is answered exactly once, by its deadline and the grace at the latest.
 class Coordinator final : public SessionCalls, public LeaderEvents {
  public:
-  Coordinator(EventLoop& loop, LeaderLink& leader, std::string node, Incarnation incarnation);
+  /// `timers` and `leader` must outlive the coordinator.
+  Coordinator(Timers& timers, LeaderLink& leader, CoordinatorOptions options);
   ~Coordinator() override;
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  /// Late wiring: the mover and the door call back into the coordinator.
-  void SetMover(Mover* mover);
+  /// Late wiring, before the first call: the mover and the door call back into the coordinator.
+  void SetRunner(AttemptRunner* runner);
   void SetNotices(SessionNotices* notices);
 
   // From the local door.

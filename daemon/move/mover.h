@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "daemon/move/attempt_work.h"
+#include "daemon/move/attempt_runner.h"
 #include "transport/memory/region.h"
 
 namespace wb {
@@ -43,35 +43,26 @@ struct MoverCounters {
 /// The thread that owns the fabric and executes attempts. All methods are thread-safe: they post
 /// to its loop, and what one thread posts is done in its order. Chunks that belong to no prepared
 /// attempt are refused and counted.
-///
-/// An attempt goes Prepare -> OnPrepared -> Go -> OnStaged -> Finish -> OnEnded. OnFailed may come
-/// instead of OnPrepared or OnStaged, or after OnStaged while chunks still go out to others. Abort
-/// is legal at any time and always answered by OnEnded, once.
-class Mover {
+class Mover final : public AttemptRunner {
  public:
   /// `events` must outlive the mover.
   static absl::StatusOr<std::unique_ptr<Mover>> Start(const MoverOptions& options,
                                                       MoverEvents& events);
   /// Aborts what is left; nothing touches a region after it.
-  ~Mover();
+  ~Mover() override;
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
   /// How peers reach the fabric.
   const std::string& address() const;
   const std::string& fabric() const;
-  void AddRegion(RegionId id, Region region);
-  /// Unmaps once no attempt uses it; then calls `removed` on the mover's thread. Attempts prepared
-  /// from now on cannot use it.
-  void RemoveRegion(RegionId id, std::function<void()> removed);
-  /// Preparing an attempt again that is known already changes nothing and repeats OnPrepared.
-  void Prepare(AttemptWork work);
-  void Go(AttemptId attempt);
-  /// Stops posting, force-closes the endpoints in use, waits for every operation: then OnEnded.
-  void Abort(AttemptId attempt);
-  /// The delivery is decided; its state is dropped: then OnEnded. Chunks still going out to others
-  /// are not cut: the leader finishes an attempt only after all its daemons staged.
-  void Finish(AttemptId attempt);
+  void AddRegion(RegionId id, Region region) override;
+  /// `removed` is called on the mover's thread.
+  void RemoveRegion(RegionId id, std::function<void()> removed) override;
+  void Prepare(AttemptWork work) override;
+  void Go(AttemptId attempt) override;
+  void Abort(AttemptId attempt) override;
+  void Finish(AttemptId attempt) override;
   /// A snapshot by value; waits for the mover at most a second (then UNAVAILABLE).
   absl::StatusOr<MoverCounters> Counters() const;
 

@@ -10,7 +10,7 @@
 
 #include "daemon/state/cluster_messages.h"
 #include "planner/model/registration.h"
-#include "transport/loop/event_loop.h"
+#include "transport/loop/timers.h"
 #include "transport/memory/region.h"
 
 namespace wb {
@@ -54,7 +54,7 @@ struct ReceiveResult {
 /// exactly once, by its deadline at the latest.
 class SessionCalls {
  public:
-  using Clock = EventLoop::Clock;
+  using Clock = Timers::Clock;
 
   virtual ~SessionCalls() = default;
   virtual void OpenSession(SessionOpening opening,

@@ -136,6 +136,15 @@ struct VersionOffered {
   Version version;
 };
 
+/// The version was on offer to the group and cannot be received (any more); told to every daemon
+/// of the group, besides FinishReceive to the ranks that had accepted it.
+struct VersionFailed {
+  std::string job;
+  std::string group;
+  Version version;
+  absl::Status status;
+};
+
 struct PeerAddress {
   std::string node;
   Incarnation incarnation;
@@ -186,6 +195,7 @@ struct FinishReceive {
 using FromLeader = std::variant<Welcome,
                                 WorkerRegistered,
                                 VersionOffered,
+                                VersionFailed,
                                 PrepareAttempt,
                                 GoAttempt,
                                 CommitAttempt,

@@ -13,23 +13,18 @@
 #include "absl/status/statusor.h"
 
 #include "planner/base/mutex.h"
-#include "planner/base/strong_id.h"
+#include "transport/loop/timers.h"
 
 namespace wb {
-
-using TimerId = StrongId<struct TimerTag>;
 
 /// One thread that sleeps in epoll and runs what is due: posted tasks, readable descriptors,
 /// timers. State that is touched only from its tasks needs no lock ("loop-confined").
 ///
 /// Post and Stop are thread-safe. Everything else is called before Run or from the loop's thread.
-class EventLoop {
+class EventLoop final : public Timers {
  public:
-  using Task = std::function<void()>;
-  using Clock = std::chrono::steady_clock;
-
   static absl::StatusOr<std::unique_ptr<EventLoop>> Create();
-  ~EventLoop();
+  ~EventLoop() override;
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
@@ -41,8 +36,9 @@ class EventLoop {
   /// No callback of `fd` runs after this returns, not even one already due.
   void Unwatch(int fd);
   /// Runs `task` once at `when`.
-  TimerId At(Clock::time_point when, Task task);
-  void Cancel(TimerId timer);
+  TimerId At(Clock::time_point when, Task task) override;
+  void Cancel(TimerId timer) override;
+  Clock::time_point Now() const override { return Clock::now(); }
   /// Called each time before the loop would sleep; returning false makes it poll without
   /// sleeping and come again. For sources that must be armed (UCX).
   void SetBeforeSleep(std::function<bool()> may_sleep);
