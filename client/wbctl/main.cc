@@ -1,0 +1,25 @@
+// wbctl: the command of those who operate WeightBridge. Each subcommand registers itself here.
+
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "client/wbctl/exit_code.h"
+#include "client/wbctl/layout_command.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"WeightBridge: plan, rehearse and watch the transfer of model weights"};
+  app.set_version_flag("--version", std::string("wbctl ") + WB_VERSION);
+  app.require_subcommand(1);
+
+  wb::ExitCode exit = wb::ExitCode::kDone;
+  wb::AddLayoutCommand(app, exit);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error, std::cout, std::cerr);
+    return static_cast<int>(code == 0 ? wb::ExitCode::kDone : wb::ExitCode::kUsage);
+  }
+  return static_cast<int>(exit);
+}

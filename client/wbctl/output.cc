@@ -1,0 +1,41 @@
+#include "client/wbctl/output.h"
+
+#include <iostream>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+namespace wb {
+
+void AddOutputOption(CLI::App& command, OutputFormat& format) {
+  static const std::map<std::string, OutputFormat> kNames{{"table", OutputFormat::kTable},
+                                                          {"json", OutputFormat::kJson}};
+  command.add_option("-o,--output", format, "table or json")
+      ->transform(CLI::CheckedTransformer(kNames))
+      ->option_text("FORMAT");
+}
+
+ExitCode PrintRefusals(const Refusals& refusals, OutputFormat format) {
+  for (const Refusal& refusal : refusals) std::cerr << refusal.text << '\n';
+  if (format == OutputFormat::kJson) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Refusal& refusal : refusals) {
+      list.push_back({{"kind", refusal.kind},
+                      {"tensor", refusal.tensor},
+                      {"worker", refusal.worker},
+                      {"text", refusal.text}});
+    }
+    // Names may hold any bytes a file brought in: replace what is not UTF-8, never throw.
+    std::cout << nlohmann::ordered_json{{"refusals", std::move(list)}}.dump(
+                     2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+              << '\n';
+  }
+  return ExitCode::kRefused;
+}
+
+ExitCode PrintFailure(const absl::Status& status) {
+  std::cerr << "wbctl: " << status.message() << '\n';
+  return ExitCode::kFailed;
+}
+
+}  // namespace wb

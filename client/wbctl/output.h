@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/status/status.h"
+
+#include "client/wbctl/exit_code.h"
+#include "planner/model/refusal.h"
+
+namespace wb {
+
+/// How a command prints its result on stdout.
+enum class OutputFormat : std::uint8_t { kTable, kJson };
+
+/// Adds `-o,--output table|json` to a subcommand. `format` holds the default before the call.
+void AddOutputOption(CLI::App& command, OutputFormat& format);
+
+/// Prints every reason, one a line, on stderr and, for JSON, {"refusals": [...]} on stdout.
+/// Returns kRefused.
+ExitCode PrintRefusals(const Refusals& refusals, OutputFormat format);
+
+/// Prints `wbctl: <text>` on stderr. Returns kFailed.
+ExitCode PrintFailure(const absl::Status& status);
+
+}  // namespace wb
