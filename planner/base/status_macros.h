@@ -18,6 +18,7 @@
 
 // `WB_ASSIGN_OR_RETURN(const Box box, Box::Create(...));` assigns the value of a StatusOr, or
 // returns its status.
+// NOLINTBEGIN(bugprone-macro-parentheses): `lhs` may be a declaration.
 #define WB_ASSIGN_OR_RETURN(lhs, expr) \
   WB_ASSIGN_OR_RETURN_IMPL(WB_STATUS_CONCAT(wb_statusor_, __LINE__), lhs, expr)
 #define WB_ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr) \
@@ -26,3 +27,4 @@
     return tmp.status();                         \
   }                                              \
   lhs = *std::move(tmp)
+// NOLINTEND(bugprone-macro-parentheses)

@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 
 #include "planner/base/checked_math.h"
-#include "planner/base/status_macros.h"
 
 namespace wb {
 

@@ -23,7 +23,7 @@ using Refusals = std::vector<Refusal>;
 
 /// At most this many reasons, and this many bytes, travel in a status text.
 inline constexpr std::size_t kMaxReasonsInStatus = 20;
-inline constexpr std::size_t kMaxStatusBytes = 8 * 1024;
+inline constexpr std::size_t kMaxStatusBytes = 8192;
 
 /// INVALID_ARGUMENT whose text is the first reasons, one a line, and "and N more"; OK when empty.
 [[nodiscard]] absl::Status ToStatus(const Refusals& refusals);
