@@ -21,6 +21,10 @@ using EndpointId = StrongId<struct EndpointTag>;
 /// An announced message that has not been given a place yet. Never reused within a fabric.
 using AnnouncementId = StrongId<struct AnnouncementTag>;
 
+/// What every fabric can carry in one Send.
+inline constexpr std::uint64_t kMaxHeaderBytes = 256;
+inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
+
 struct FabricTraits {
   std::string name;                     // the lane in use: "tcp", "shm", "loopback"
   std::uint64_t max_header_bytes = 0;   // of a Send
@@ -36,13 +40,16 @@ struct Announcement {
   std::uint64_t bytes = 0;
 };
 
-/// Where an announced payload shall land; `memory.bytes` equals the announced bytes.
+/// Where an announced payload shall land; `memory.bytes` equals the announced bytes. With no bytes
+/// the region is not looked at.
 struct Landing {
   MemoryRef memory;
   std::uint64_t tag = 0;
 };
 
 /// A fact from the fabric. A kSent event means the buffer may be reused; it never means delivery.
+/// kEndpointFailed comes once for an endpoint that ended without our asking; its operations end
+/// with error events of their own, its held announcements are gone.
 struct FabricEvent {
   enum class Kind : std::uint8_t { kSent, kReceived, kEndpointFailed };
   Kind kind = Kind::kSent;
@@ -56,11 +63,18 @@ struct FabricEvent {
 ///
 /// Loop-confined: every call comes from the thread that made it. Nothing blocks. After
 /// CloseForced(endpoint), every operation of that endpoint ends with an error event under further
-/// Progress, and no byte lands through it after that.
+/// Progress, and no byte lands through it after that. The peer's end of it fails.
+///
+/// Connect makes an endpoint here and, with the first message, one at the peer, where it shows as
+/// Announcement::from; both can send. Each Connect makes a pair of its own: closing one pair does
+/// not touch another, whoever connected to whom.
 class Fabric {
  public:
   /// Called from Progress for each announcement: a place, std::nullopt to decide later by
-  /// Accept or Refuse, or an error to refuse it, which reaches the sender's event.
+  /// Accept or Refuse, or an error to refuse it, which reaches the sender's event (code, and up to
+  /// 128 bytes of text). A place that is none (not open, read-only, out of range, another size)
+  /// refuses too, and ends in a kReceived event with its tag and the error. It may call Send,
+  /// Accept, Refuse and CloseForced; not Progress.
   using Receiver = std::function<absl::StatusOr<std::optional<Landing>>(const Announcement&)>;
 
   virtual ~Fabric() = default;
@@ -70,15 +84,17 @@ class Fabric {
   virtual void SetReceiver(Receiver receiver) = 0;
   /// Starts connecting; failures show as events. INVALID_ARGUMENT for an address that is none.
   virtual absl::StatusOr<EndpointId> Connect(const std::string& address) = 0;
-  /// Sends header and payload as one message; one kSent event with `tag` follows. The payload's
-  /// memory may not change before it. An error means nothing was posted.
+  /// Sends header and payload as one message; one kSent event with `tag` follows, once the receiver
+  /// has taken or refused it: messages without one are in flight, whatever their size. The
+  /// payload's memory may not change before it. An error means nothing was posted.
   virtual absl::Status Send(EndpointId endpoint,
                             std::span<const std::byte> header,
                             const MemoryRef& payload,
                             std::uint64_t tag) = 0;
-  /// Gives a held announcement its place; one kReceived event with the landing's tag follows.
+  /// Gives a held announcement its place; one kReceived event with the landing's tag follows. On an
+  /// error it stays held, unless NOT_FOUND says that it has ended with its endpoint.
   virtual absl::Status Accept(AnnouncementId id, const Landing& landing) = 0;
-  /// Drops a held announcement.
+  /// Drops a held announcement; `reason` reaches the sender's event.
   virtual absl::Status Refuse(AnnouncementId id, absl::Status reason) = 0;
   /// Ends an endpoint at once. Idempotent; events of its operations follow.
   virtual void CloseForced(EndpointId endpoint) = 0;

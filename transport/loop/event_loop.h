@@ -3,16 +3,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <thread>
-#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "planner/base/mutex.h"
 #include "transport/loop/timers.h"
 
 namespace wb {
@@ -24,13 +19,15 @@ namespace wb {
 class EventLoop final : public Timers {
  public:
   static absl::StatusOr<std::unique_ptr<EventLoop>> Create();
+  /// Run has returned, or was never called. Tasks and timers still due are dropped.
   ~EventLoop() override;
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
   /// Runs `task` on the loop, after all posted before it. After Stop tasks are dropped.
   void Post(Task task);
-  /// Calls `on_ready` with the epoll events whenever `fd` has some of `events` (EPOLLIN, ...).
+  /// Calls `on_ready` with the epoll events whenever `fd` has some of `events` (EPOLLIN, ...). One
+  /// watch a descriptor, which is unwatched before it is closed.
   absl::Status Watch(int fd, std::uint32_t events, std::function<void(std::uint32_t)> on_ready);
   absl::Status ChangeWatch(int fd, std::uint32_t events);
   /// No callback of `fd` runs after this returns, not even one already due.

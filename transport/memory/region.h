@@ -2,12 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "planner/base/strong_id.h"
@@ -35,13 +33,15 @@ enum class RegionAccess : std::uint8_t { kReadOnly, kReadWrite };
 /// us; it may not be smaller than what is mapped.
 class Region {
  public:
-  /// Maps [offset, offset + bytes) of `fd`, which is duplicated as needed and may be closed after.
-  /// INVALID_ARGUMENT names a missing seal, a size too small, or something that is no memfd.
+  /// Maps [offset, offset + bytes) of `fd`, which may be closed after, and makes its pages present:
+  /// that costs time by the byte, once, instead of within the first transfer. Any offset will do;
+  /// no bytes are legal. INVALID_ARGUMENT names a missing seal, a size too small, or something that
+  /// is no memfd; RESOURCE_EXHAUSTED when the pages cannot be had.
   static absl::StatusOr<Region> OpenHostFd(int fd,
                                            std::uint64_t offset,
                                            std::uint64_t bytes,
                                            RegionAccess access);
-  /// Anonymous memory of the daemon's own, page-aligned and zeroed.
+  /// Anonymous memory of the daemon's own, page-aligned, zeroed and present.
   static absl::StatusOr<Region> AllocateArena(std::uint64_t bytes);
 
   Region(Region&& other) noexcept;
@@ -75,7 +75,7 @@ class RegionTable {
   /// Unmaps. NOT_FOUND names the id. The caller has ended every transfer that uses it.
   absl::Status Remove(RegionId id);
   /// The bytes a ref names; OUT_OF_RANGE or NOT_FOUND name region, offset and size.
-  absl::StatusOr<std::span<std::byte>> Resolve(const MemoryRef& ref) const;
+  absl::StatusOr<std::span<const std::byte>> Resolve(const MemoryRef& ref) const;
   /// As Resolve, and PERMISSION_DENIED when the region is mapped read-only.
   absl::StatusOr<std::span<std::byte>> ResolveWritable(const MemoryRef& ref) const;
   std::size_t size() const { return regions_.size(); }
@@ -83,6 +83,8 @@ class RegionTable {
   std::uint64_t bytes() const { return bytes_; }
 
  private:
+  absl::StatusOr<std::span<std::byte>> Find(const MemoryRef& ref, RegionAccess access) const;
+
   absl::flat_hash_map<RegionId, Region> regions_;
   std::uint64_t bytes_ = 0;
 };

@@ -1,0 +1,204 @@
+#include "transport/memory/region.h"
+
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "planner/base/checked_math.h"
+#include "planner/base/status_macros.h"
+
+namespace wb {
+namespace {
+
+constexpr std::uint64_t kMaxMappingBytes = std::uint64_t{1} << 46;  // half of a user's addresses
+
+absl::Status CheckSeals(int fd) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("memory: descriptor %d is not a memfd that can carry seals", fd));
+  }
+  for (const auto& [seal, name] :
+       {std::pair{F_SEAL_SHRINK, "F_SEAL_SHRINK"}, std::pair{F_SEAL_SEAL, "F_SEAL_SEAL"}}) {
+    if ((seals & seal) == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("memory: the memfd lacks %s, want F_SEAL_SHRINK and F_SEAL_SEAL", name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Mappings of a file start and end at multiples of this.
+absl::StatusOr<std::uint64_t> PageBytes(int fd) {
+  struct statfs info {};
+  if (fstatfs(fd, &info) != 0) return absl::ErrnoToStatus(errno, "memory: fstatfs");
+  if (info.f_type == HUGETLBFS_MAGIC) return static_cast<std::uint64_t>(info.f_bsize);
+  return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+absl::Status CheckSize(int fd, std::uint64_t offset, std::uint64_t bytes) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "memory: fstat");
+  if (!InRange(offset, bytes, static_cast<std::uint64_t>(info.st_size))) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "memory: the memfd has %d bytes, want %d from offset %d", info.st_size, bytes, offset));
+  }
+  return absl::OkStatus();
+}
+
+/// Makes the pages present, so that no later access faults or fails for want of memory.
+absl::Status Populate(void* start, std::uint64_t bytes, RegionAccess access) {
+  const int advice = access == RegionAccess::kReadWrite ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  int result = 0;
+  do {
+    result = madvise(start, bytes, advice);
+  } while (result != 0 && (errno == EINTR || errno == EAGAIN));
+  if (result == 0 || errno == EINVAL) return absl::OkStatus();  // EINVAL: a kernel before 5.14
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("memory: the pages of %d bytes cannot be had: %s", bytes,
+                      std::string(absl::ErrnoToStatus(errno, "").message())));
+}
+
+}  // namespace
+
+absl::StatusOr<Region> Region::OpenHostFd(int fd,
+                                          std::uint64_t offset,
+                                          std::uint64_t bytes,
+                                          RegionAccess access) {
+  WB_RETURN_IF_ERROR(CheckSeals(fd));
+  WB_RETURN_IF_ERROR(CheckSize(fd, offset, bytes));
+  WB_ASSIGN_OR_RETURN(const std::uint64_t page, PageBytes(fd));
+  Region region;
+  region.kind_ = RegionKind::kHostFd;
+  region.access_ = access;
+  region.bytes_ = bytes;
+  if (bytes == 0) return region;
+  const std::uint64_t lead = offset % page;
+  WB_ASSIGN_OR_RETURN(const std::uint64_t wanted, CheckedAdd(lead, bytes));
+  if (wanted > kMaxMappingBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("memory: %d bytes are more than can be mapped", bytes));
+  }
+  const std::uint64_t mapped = (wanted + page - 1) / page * page;
+  const int protection = access == RegionAccess::kReadWrite ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* const start =
+      mmap(nullptr, mapped, protection, MAP_SHARED, fd, static_cast<off_t>(offset - lead));
+  if (start == MAP_FAILED) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrFormat("memory: cannot map %d bytes %s", bytes,
+                               access == RegionAccess::kReadWrite ? "writable" : "read-only"));
+  }
+  region.mapping_ = start;
+  region.mapping_bytes_ = mapped;
+  region.base_ = static_cast<std::byte*>(start) + lead;
+  WB_RETURN_IF_ERROR(Populate(start, mapped, access));
+  return region;
+}
+
+absl::StatusOr<Region> Region::AllocateArena(std::uint64_t bytes) {
+  Region region;
+  region.kind_ = RegionKind::kArena;
+  region.access_ = RegionAccess::kReadWrite;
+  region.bytes_ = bytes;
+  if (bytes == 0) return region;
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  if (bytes > kMaxMappingBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("arena: %d bytes are more than can be mapped", bytes));
+  }
+  const std::uint64_t mapped = (bytes + page - 1) / page * page;
+  void* const start =
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) {
+    return absl::ResourceExhaustedError(absl::StrFormat("arena: cannot map %d bytes", bytes));
+  }
+  region.mapping_ = start;
+  region.mapping_bytes_ = mapped;
+  region.base_ = static_cast<std::byte*>(start);
+  // Advice only: without huge pages the arena works as well, with more entries in the TLB.
+  static_cast<void>(madvise(start, mapped, MADV_HUGEPAGE));
+  WB_RETURN_IF_ERROR(Populate(start, mapped, RegionAccess::kReadWrite));
+  return region;
+}
+
+Region::Region(Region&& other) noexcept
+    : kind_(other.kind_),
+      access_(other.access_),
+      base_(std::exchange(other.base_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      mapping_(std::exchange(other.mapping_, nullptr)),
+      mapping_bytes_(std::exchange(other.mapping_bytes_, 0)) {}
+
+Region& Region::operator=(Region&& other) noexcept {
+  std::swap(kind_, other.kind_);
+  std::swap(access_, other.access_);
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(mapping_, other.mapping_);
+  std::swap(mapping_bytes_, other.mapping_bytes_);
+  return *this;
+}
+
+Region::~Region() {
+  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+}
+
+absl::Status RegionTable::Add(RegionId id, Region region) {
+  const std::uint64_t bytes = region.bytes();
+  if (!regions_.try_emplace(id, std::move(region)).second) {
+    return absl::AlreadyExistsError(absl::StrCat("region ", id.value(), " is open already"));
+  }
+  bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status RegionTable::Remove(RegionId id) {
+  const auto found = regions_.find(id);
+  if (found == regions_.end()) {
+    return absl::NotFoundError(absl::StrCat("region ", id.value(), " is not open"));
+  }
+  bytes_ -= found->second.bytes();
+  regions_.erase(found);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::span<std::byte>> RegionTable::Find(const MemoryRef& ref,
+                                                       RegionAccess access) const {
+  const auto found = regions_.find(ref.region);
+  if (found == regions_.end()) {
+    return absl::NotFoundError(absl::StrCat("region ", ref.region.value(), " is not open"));
+  }
+  const Region& region = found->second;
+  if (!InRange(ref.offset, ref.bytes, region.bytes())) {
+    return absl::OutOfRangeError(absl::StrFormat("region %d has %d bytes, want %d from offset %d",
+                                                 ref.region.value(), region.bytes(), ref.bytes,
+                                                 ref.offset));
+  }
+  if (access == RegionAccess::kReadWrite && region.access() == RegionAccess::kReadOnly) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("region ", ref.region.value(), " is read-only, want it writable"));
+  }
+  return region.host_memory().subspan(ref.offset, ref.bytes);
+}
+
+absl::StatusOr<std::span<const std::byte>> RegionTable::Resolve(const MemoryRef& ref) const {
+  return Find(ref, RegionAccess::kReadOnly);
+}
+
+absl::StatusOr<std::span<std::byte>> RegionTable::ResolveWritable(const MemoryRef& ref) const {
+  return Find(ref, RegionAccess::kReadWrite);
+}
+
+}  // namespace wb
