@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "client/src/deadline.h"
+#include "client/src/errors.h"
+#include "client/src/unique_fd.h"
+
+namespace wb::client {
+
+/// The largest packet of the local door, either way.
+inline constexpr std::size_t kMaxPacketBytes = 64 * 1024;
+
+/// A connected AF_UNIX SOCK_SEQPACKET socket. Never raises SIGPIPE, never waits past a deadline.
+/// After an error the connection is of no further use, but packets that had arrived can still be
+/// taken.
+class PacketSocket {
+ public:
+  /// UNAVAILABLE or PERMISSION_DENIED names ENOENT, EACCES, ECONNREFUSED, ... at once;
+  /// DEADLINE_EXCEEDED if the daemon does not accept in time. The caller names the path.
+  static Result<PacketSocket> Connect(const std::string& path, Deadline deadline);
+
+  /// One packet, with `attachment` by SCM_RIGHTS unless it is negative.
+  Result<void> Send(std::string_view packet, int attachment, Deadline deadline);
+  /// The next packet. UNAVAILABLE: the other end is closed.
+  Result<std::string> Receive(Deadline deadline);
+
+ private:
+  explicit PacketSocket(UniqueFd fd) : fd_(std::move(fd)) {}
+  Result<void> WaitFor(short events, Deadline deadline);
+
+  UniqueFd fd_;
+};
+
+}  // namespace wb::client

@@ -1,0 +1,270 @@
+#include "client/src/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <unistd.h>
+
+namespace wb::client {
+namespace {
+
+constexpr std::size_t kMaxLabelBytes = 1024;
+
+std::string Seconds(Milliseconds timeout) {
+  const auto ms = timeout.count();
+  return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100) + " s";
+}
+
+Call CallOf(const std::string& verb, std::uint64_t version, Milliseconds timeout) {
+  return Call{verb + " of version " + std::to_string(version), timeout,
+              SteadyClock::now() + timeout};
+}
+
+Result<void> CheckVersion(const Call& call, std::uint64_t version) {
+  if (version >= 1) return {};
+  return Error{WB_INVALID_ARGUMENT, call.what + ": versions begin at 1", {}};
+}
+
+/// What to make of a notice when none is expected: nothing.
+Result<void> IgnoreNotice(const v1::DaemonMessage& /*notice*/) {
+  return {};
+}
+
+Error Unexpected(const v1::DaemonMessage& message, std::uint64_t id) {
+  return Error{WB_INTERNAL,
+               "its answer " + std::to_string(message.id()) + " (kind " +
+                   std::to_string(static_cast<int>(message.body_case())) +
+                   ") does not fit request " + std::to_string(id),
+               {}};
+}
+
+std::string OutcomeText(const v1::GroupOutcome& outcome) {
+  std::string text = outcome.group() + ": " + wb_status_name(outcome.status().code());
+  if (!outcome.status().message().empty()) text += ": " + outcome.status().message();
+  return text;
+}
+
+}  // namespace
+
+Session::Session(Enrolment enrolment, Milliseconds join_timeout)
+    : enrolment_(std::move(enrolment)), join_timeout_(join_timeout), process_(::getpid()) {}
+
+Result<Session> Session::Join(Enrolment enrolment, Milliseconds timeout) {
+  Session session(std::move(enrolment), timeout);
+  Result<void> joined = session.EnsureJoined(SteadyClock::now() + timeout);
+  if (!joined.ok()) return joined.error();
+  return session;
+}
+
+Result<void> Session::CheckCaller(v1::Role role, const std::string& what) const {
+  const std::string name = enrolment_.identity.name();
+  if (::getpid() != process_) {
+    return Error{WB_FAILED_PRECONDITION,
+                 what + ": the session of " + name + " belongs to process " +
+                     std::to_string(process_) + ", not to its child " + std::to_string(::getpid()) +
+                     "; a child after fork joins for itself",
+                 {}};
+  }
+  if (role != enrolment_.identity.role) {
+    return Error{
+        WB_FAILED_PRECONDITION,
+        what + ": " + name + " joined as a " + (role == v1::TRAINER ? "rollout" : "trainer"),
+        {}};
+  }
+  return {};
+}
+
+void Session::Disconnect() {
+  door_.reset();
+  id_.clear();
+  node_.clear();
+}
+
+Result<void> Session::EnsureJoined(Deadline deadline) {
+  if (door_.has_value() && door_->Alive()) return {};
+  Disconnect();
+  const Deadline join_deadline = std::min(deadline, SteadyClock::now() + join_timeout_);
+  Result<OpenedSession> opened = OpenSession(enrolment_, held_, join_deadline);
+  if (!opened.ok()) return opened.error();
+  door_ = std::move(opened->door);
+  id_ = std::move(opened->id);
+  node_ = std::move(opened->node);
+  return {};
+}
+
+/// Ends the connection: with it the lease, so that a daemon that is only late stops as well.
+Error Session::Lose(const Error& why, const Call& call) {
+  Disconnect();
+  const std::string daemon = "daemon at " + enrolment_.identity.socket;
+  if (why.code == WB_DEADLINE_EXCEEDED) {
+    return Error{WB_DEADLINE_EXCEEDED,
+                 daemon + " did not answer " + call.what + " within " + Seconds(call.timeout) +
+                     ", nor one second later",
+                 {}};
+  }
+  return Error{why.code == WB_INTERNAL ? WB_INTERNAL : WB_UNAVAILABLE,
+               daemon + " is lost in " + call.what + ": " + why.message,
+               {}};
+}
+
+Result<v1::DaemonMessage> Session::Await(std::uint64_t id,
+                                         Deadline deadline,
+                                         const OnNotice& on_notice) {
+  while (true) {
+    Result<v1::DaemonMessage> message = door_->Next(deadline);
+    if (!message.ok()) return message;
+    if (message->id() == 0) {
+      if (Result<void> taken = on_notice(*message); !taken.ok()) return taken.error();
+      continue;
+    }
+    // GoAccepted has an id of its own, and is answered only if it is refused.
+    const bool refused = message->id() > id && message->id() <= door_->last_id() &&
+                         message->status().code() != WB_OK;
+    if (message->id() != id && !refused) return Unexpected(*message, id);
+    return message;
+  }
+}
+
+/// One request and its answer. After an error the connection is gone; that the daemon did not
+/// grant the request is an answer.
+Result<v1::DaemonMessage> Session::Exchange(v1::ClientMessage request,
+                                            const Call& call,
+                                            const OnNotice& on_notice) {
+  const Result<std::uint64_t> id = door_->Post(std::move(request), -1, call.deadline);
+  if (!id.ok()) return Lose(id.error(), call);
+  Result<v1::DaemonMessage> answer = Await(*id, call.deadline, on_notice);
+  if (!answer.ok()) return Lose(answer.error(), call);
+  return answer;
+}
+
+Result<v1::PublishReply> Session::Publish(std::uint64_t version,
+                                          const std::string& label,
+                                          Milliseconds timeout) {
+  outcomes_.clear();
+  const Call call = CallOf("Publish", version, timeout);
+  if (Result<void> may = CheckCaller(v1::TRAINER, call.what); !may.ok()) return may.error();
+  if (Result<void> fits = CheckVersion(call, version); !fits.ok()) return fits.error();
+  if (label.size() > kMaxLabelBytes) {
+    return Error{WB_INVALID_ARGUMENT,
+                 call.what + ": the label has " + std::to_string(label.size()) +
+                     " bytes, want at most " + std::to_string(kMaxLabelBytes),
+                 {}};
+  }
+  if (Result<void> joined = EnsureJoined(call.deadline); !joined.ok()) return joined.error();
+  v1::ClientMessage request;
+  request.mutable_publish()->set_version(version);
+  request.mutable_publish()->set_label(label);
+  Result<v1::DaemonMessage> answer = Exchange(std::move(request), call, IgnoreNotice);
+  if (!answer.ok()) {
+    Error failed = answer.error();
+    if (failed.code == WB_DEADLINE_EXCEEDED) {
+      failed.message += "; memory of " + enrolment_.identity.name() + " may still be read";
+    }
+    return failed;
+  }
+  const v1::PublishReply& reply = answer->publish();
+  outcomes_.assign(reply.outcomes().begin(), reply.outcomes().end());
+  if (answer->status().code() != WB_OK) {
+    Error failed = ErrorFromWire(answer->status());
+    for (const v1::GroupOutcome& outcome : outcomes_) {
+      failed.details.push_back(OutcomeText(outcome));
+    }
+    return failed;
+  }
+  if (!answer->has_publish() || reply.version() != version) {
+    return Lose(Unexpected(*answer, answer->id()), call);
+  }
+  return reply;
+}
+
+Result<std::uint64_t> Session::WaitForVersion(std::uint64_t at_least, Milliseconds timeout) {
+  const Call call = CallOf("WaitForVersion", at_least, timeout);
+  if (Result<void> may = CheckCaller(v1::ROLLOUT, call.what); !may.ok()) return may.error();
+  if (Result<void> joined = EnsureJoined(call.deadline); !joined.ok()) return joined.error();
+  v1::ClientMessage request;
+  request.mutable_wait_for_version()->set_at_least(at_least);
+  Result<v1::DaemonMessage> answer = Exchange(std::move(request), call, IgnoreNotice);
+  if (!answer.ok()) return answer.error();
+  if (answer->status().code() != WB_OK) return ErrorFromWire(answer->status());
+  const std::uint64_t version = answer->wait_for_version().version();
+  if (!answer->has_wait_for_version() || version < std::max<std::uint64_t>(at_least, 1)) {
+    return Lose(Unexpected(*answer, answer->id()), call);
+  }
+  return version;
+}
+
+Result<v1::ReceiveReply> Session::Receive(std::uint64_t version, Milliseconds timeout) {
+  const Call call = CallOf("Receive", version, timeout);
+  if (Result<void> may = CheckCaller(v1::ROLLOUT, call.what); !may.ok()) return may.error();
+  if (Result<void> fits = CheckVersion(call, version); !fits.ok()) return fits.error();
+  Result<void> joined = EnsureJoined(call.deadline);
+  if (!joined.ok()) return NotReceived(joined.error(), version, /*go=*/false);
+  bool go = false;
+  Result<v1::ReceiveReply> reply = Land(version, call, go);
+  if (!reply.ok()) return NotReceived(reply.error(), version, go);
+  held_ = HeldMemory{WB_MEMORY_VALID, version};
+  return reply;
+}
+
+/// `go` is set as soon as the daemon is told that it may write.
+Result<v1::ReceiveReply> Session::Land(std::uint64_t version, const Call& call, bool& go) {
+  v1::ClientMessage request;
+  request.mutable_receive()->set_version(version);
+  Result<v1::DaemonMessage> answer = Exchange(
+      std::move(request), call, [this, version, &call, &go](const v1::DaemonMessage& notice) {
+        if (!notice.has_go()) return Result<void>{};
+        go = go || notice.go().version() == version;
+        return AcceptGo(notice, version, call.deadline);
+      });
+  if (!answer.ok()) return answer.error();
+  if (answer->status().code() != WB_OK) return ErrorFromWire(answer->status());
+  const v1::ReceiveReply& reply = answer->receive();
+  if (!answer->has_receive() || reply.version() != version) {
+    return Lose(Unexpected(*answer, answer->id()), call);
+  }
+  if (!go && reply.bytes_received() > 0) {
+    go = true;
+    held_ = HeldMemory{WB_MEMORY_INVALID, 0};
+    return Lose(Error{WB_INTERNAL, "it wrote without having asked", {}}, call);
+  }
+  return reply;
+}
+
+Result<void> Session::AcceptGo(const v1::DaemonMessage& notice,
+                               std::uint64_t version,
+                               Deadline deadline) {
+  if (notice.go().version() != version) {
+    return Error{
+        WB_INTERNAL, "it gives go for version " + std::to_string(notice.go().version()), {}};
+  }
+  // Before the daemon may write, not after: whatever happens from here on, the memory is not the
+  // version before.
+  held_ = HeldMemory{WB_MEMORY_INVALID, 0};
+  v1::ClientMessage accepted;
+  accepted.mutable_go_accepted()->set_version(version);
+  const Result<std::uint64_t> posted = door_->Post(std::move(accepted), -1, deadline);
+  if (!posted.ok()) return posted.error();
+  return {};
+}
+
+Error Session::NotReceived(Error why, std::uint64_t version, bool go) const {
+  const std::string memory = "memory of " + enrolment_.identity.name() + " is ";
+  if (go) {
+    // Only a daemon that is still there and silent can still write.
+    const bool silent = why.code == WB_DEADLINE_EXCEEDED && !door_.has_value();
+    why.message = memory + (silent ? "invalid and may still change" : "invalid") + ": version " +
+                  std::to_string(version) + " failed: " + why.message;
+    return why;
+  }
+  why.message += "; " + memory;
+  if (held_.state == WB_MEMORY_INVALID) {
+    why.message += "invalid as before";
+  } else if (held_.state == WB_MEMORY_VALID) {
+    why.message += "unchanged: it holds version " + std::to_string(held_.version);
+  } else {
+    why.message += "unchanged: it holds no version";
+  }
+  return why;
+}
+
+}  // namespace wb::client

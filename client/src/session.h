@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "client/src/enrolment.h"
+
+namespace wb::client {
+
+/// A call in progress, as texts name it.
+struct Call {
+  std::string what;  // "Publish of version 7"
+  Milliseconds timeout{0};
+  Deadline deadline;  // the daemon's; ours is kDaemonGrace later
+};
+
+/// A worker's session with its daemon, across daemons' deaths: a call that finds the connection
+/// gone joins again first, and says what the memory holds.
+///
+/// Invariant: this object owns the truth about a rollout's memory. It is invalid from before the
+/// daemon is allowed to write until a Receive ends well; nothing the daemon says while no Receive
+/// is in progress changes it.
+/// Thread-compatible; usable only in the process that made it.
+class Session {
+ public:
+  static Result<Session> Join(Enrolment enrolment, Milliseconds timeout);
+
+  Result<v1::PublishReply> Publish(std::uint64_t version,
+                                   const std::string& label,
+                                   Milliseconds timeout);
+  Result<std::uint64_t> WaitForVersion(std::uint64_t at_least, Milliseconds timeout);
+  Result<v1::ReceiveReply> Receive(std::uint64_t version, Milliseconds timeout);
+
+  const HeldMemory& held() const { return held_; }
+  /// Of the last Publish, failed or not.
+  const std::vector<v1::GroupOutcome>& outcomes() const { return outcomes_; }
+  /// Both empty while the daemon is lost.
+  const std::string& id() const { return id_; }
+  const std::string& node() const { return node_; }
+
+ private:
+  using OnNotice = std::function<Result<void>(const v1::DaemonMessage&)>;
+
+  Session(Enrolment enrolment, Milliseconds join_timeout);
+
+  Result<void> CheckCaller(v1::Role role, const std::string& what) const;
+  Result<void> EnsureJoined(Deadline deadline);
+  Result<v1::DaemonMessage> Exchange(v1::ClientMessage request,
+                                     const Call& call,
+                                     const OnNotice& on_notice);
+  Result<v1::DaemonMessage> Await(std::uint64_t id, Deadline deadline, const OnNotice& on_notice);
+  Result<v1::ReceiveReply> Land(std::uint64_t version, const Call& call, bool& go);
+  Result<void> AcceptGo(const v1::DaemonMessage& notice, std::uint64_t version, Deadline deadline);
+  Error Lose(const Error& why, const Call& call);
+  Error NotReceived(Error why, std::uint64_t version, bool go) const;
+  void Disconnect();
+
+  Enrolment enrolment_;
+  Milliseconds join_timeout_;
+  pid_t process_;
+  HeldMemory held_;
+  std::vector<v1::GroupOutcome> outcomes_;
+  std::optional<Door> door_;
+  std::string id_;
+  std::string node_;
+};
+
+}  // namespace wb::client

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include "client/src/errors.h"
+#include "client/src/unique_fd.h"
+
+namespace wb::client {
+
+/// A memfd of fixed size (sealed against shrinking, growing and further seals), mapped into this
+/// process. Invariant: data() is readable and writable for bytes(). Immutable but for its contents.
+class SealedBuffer {
+ public:
+  static Result<SealedBuffer> Create(std::uint64_t bytes);
+  SealedBuffer(SealedBuffer&& other) noexcept;
+  SealedBuffer& operator=(SealedBuffer&& other) = delete;
+  ~SealedBuffer();
+
+  void* data() const { return data_; }
+  std::uint64_t bytes() const { return bytes_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  SealedBuffer(UniqueFd fd, void* data, std::uint64_t bytes);
+
+  UniqueFd fd_;
+  void* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace wb::client
