@@ -51,14 +51,15 @@ TEST_CASE("a copy pool runs every job once and says so on its descriptor", "[tra
   const ByteBlock strided{4, 6, {{kRuns, 9}}};
   std::vector<Bytes> sources(kJobs, Bytes(EndOffset(strided)));
   std::vector<Bytes> targets(kJobs, Bytes(strided.bytes()));
+  const ByteBlock packed = Run(strided.bytes());
   for (std::size_t j = 0; j < kJobs; ++j) {
     for (std::byte& byte : sources[j]) byte = std::byte(rng() & 0xFF);
     CopyJob job;
     job.token = j;
     // Two steps: a job may have many.
     const std::uint64_t half = strided.bytes() / 2;
-    job.steps.push_back({sources[j], strided, 0, targets[j], Run(strided.bytes()), 0, half});
-    job.steps.push_back({sources[j], strided, half, targets[j], Run(strided.bytes()), half, half});
+    job.steps.push_back({sources[j], &strided, 0, targets[j], &packed, 0, half});
+    job.steps.push_back({sources[j], &strided, half, targets[j], &packed, half, half});
     job.summed = targets[j];
     pool->Submit(std::move(job));
   }
@@ -81,11 +82,11 @@ TEST_CASE("a copy pool runs every job once and says so on its descriptor", "[tra
 TEST_CASE("a copy pool can go with jobs still queued", "[transport][copy]") {
   Bytes source(1 << 20);
   Bytes target(1 << 20);
+  const ByteBlock run = Run(source.size());
   auto pool = CopyPool::Create(1).value();
   for (int i = 0; i < 100; ++i) {
     CopyJob job;
-    job.steps.push_back(
-        {source, Run(source.size()), 0, target, Run(target.size()), 0, source.size()});
+    job.steps.push_back({source, &run, 0, target, &run, 0, source.size()});
     pool->Submit(std::move(job));
   }
   pool.reset();  // no thread touches the memory after this: ASan and TSan would see it

@@ -25,13 +25,14 @@ constexpr std::chrono::hours kIdleWait{1};  // a thread without work looks up no
 
 void RunJob(CopyJob& job) {
   for (const CopyStep& step : job.steps) {
-    CopyRuns({step.from, step.from_block, step.from_begin}, {step.to, step.to_block, step.to_begin},
-             step.bytes);
+    CopyRuns({step.from, *step.from_block, step.from_begin},
+             {step.to, *step.to_block, step.to_begin}, step.bytes);
   }
   job.checksum = Checksum(job.summed);
 }
 
-/// First in, first out, in one vector whose memory is kept.
+/// First in, first out, in one vector whose memory is kept. It grows only when full of jobs that
+/// wait: a queue that is never empty for long does not creep.
 class JobQueue {
  public:
   bool empty() const { return next_ == jobs_.size(); }

@@ -14,13 +14,14 @@ namespace wb {
 
 /// `bytes` of packed order from one block to another. The caller has checked that both ranges lie
 /// inside their blocks, and the blocks inside their memories, which stay mapped until the job is
-/// done and do not overlap.
+/// done and do not overlap. The blocks outlive the job: a chunk of many small pieces has thousands
+/// of steps, and copying their blocks would cost as much as copying the pieces.
 struct CopyStep {
   std::span<const std::byte> from;
-  ByteBlock from_block;
+  const ByteBlock* from_block = nullptr;
   std::uint64_t from_begin = 0;
   std::span<std::byte> to;
-  ByteBlock to_block;
+  const ByteBlock* to_block = nullptr;
   std::uint64_t to_begin = 0;
   std::uint64_t bytes = 0;
 };
