@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 
 #include "daemon/move/attempt_runner.h"
+#include "daemon/move/mover_counters.h"
 #include "transport/memory/region.h"
 
 namespace wb {
@@ -24,20 +25,6 @@ struct MoverOptions {
   int chunks_in_flight = 4;  // per lane
   int copy_threads = 1;
   bool verify = true;  // integrity: wire
-};
-
-/// What went to and came from one peer daemon since the mover started.
-struct LaneCounters {
-  std::string peer_node;
-  std::string fabric;
-  std::uint64_t sent_bytes = 0;      // left our buffers; no promise of delivery
-  std::uint64_t received_bytes = 0;  // landed and checked
-};
-
-struct MoverCounters {
-  std::vector<LaneCounters> lanes;   // by peer node, in order of their names
-  std::uint64_t refused_chunks = 0;  // malformed, or not of the attempt they name
-  std::uint64_t late_chunks = 0;     // of no attempt that we know (any more)
 };
 
 /// The thread that owns the fabric and executes attempts. All methods are thread-safe: they post

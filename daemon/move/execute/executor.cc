@@ -1,0 +1,350 @@
+#include "daemon/move/execute/executor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "daemon/move/execute/make_attempt.h"
+#include "planner/base/status_macros.h"
+
+namespace wb {
+namespace {
+
+// Ids with the top bit set are the runner's own (AttemptRunner::AddRegion).
+constexpr RegionId kArena{std::uint64_t{1} << 63};
+
+/// Two separate halves: were what goes out able to take every slot, two movers that fill theirs
+/// towards each other could wait for each other's free slots forever.
+struct ArenaHalves {
+  SlotPool out;
+  SlotPool in;
+};
+
+absl::StatusOr<ArenaHalves> MakeArena(RegionTable& regions, const ExecutorOptions& options) {
+  const std::uint64_t half = options.arena_bytes / 2;
+  if (options.chunk_bytes == 0 || half < options.chunk_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("arena of ", options.arena_bytes,
+                                                   " bytes for chunks of ", options.chunk_bytes,
+                                                   ", want room for at least two"));
+  }
+  WB_ASSIGN_OR_RETURN(Region arena, Region::AllocateArena(2 * half));
+  WB_RETURN_IF_ERROR(regions.Add(kArena, std::move(arena)));
+  const MemoryRef out{kArena, 0, half};
+  const MemoryRef in{kArena, half, half};
+  WB_ASSIGN_OR_RETURN(const std::span<std::byte> out_memory, regions.ResolveWritable(out));
+  WB_ASSIGN_OR_RETURN(const std::span<std::byte> in_memory, regions.ResolveWritable(in));
+  return ArenaHalves{SlotPool(out, out_memory, options.chunk_bytes),
+                     SlotPool(in, in_memory, options.chunk_bytes)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const Parts& parts,
+                                                           const ExecutorOptions& options) {
+  if (options.chunks_in_flight < 1 || options.local_copies_at_once < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("chunks in flight ", options.chunks_in_flight, ", local copies at once ",
+                     options.local_copies_at_once, ", want at least 1"));
+  }
+  WB_ASSIGN_OR_RETURN(ArenaHalves arena, MakeArena(parts.regions, options));
+  std::unique_ptr<Executor> executor(
+      new Executor(parts, options, std::move(arena.out), std::move(arena.in)));
+  parts.fabric.SetReceiver([raw = executor.get()](const Announcement& announcement) {
+    return raw->receiver_.OnAnnouncement(raw->attempts_, announcement);
+  });
+  return executor;
+}
+
+Executor::Executor(const Parts& parts, const ExecutorOptions& options, SlotPool out, SlotPool in)
+    : fabric_(parts.fabric),
+      regions_(parts.regions),
+      copies_(parts.copies),
+      events_(parts.events),
+      options_(options),
+      uses_(regions_),
+      out_slots_(std::move(out)),
+      in_slots_(std::move(in)),
+      lanes_(fabric_),
+      sender_(fabric_,
+              copies_,
+              operations_,
+              out_slots_,
+              {options.incarnation, options.chunks_in_flight, options.verify}),
+      receiver_(fabric_, copies_, operations_, in_slots_, options.verify),
+      local_(copies_, operations_, options.local_copies_at_once) {}
+
+Executor::~Executor() {
+  fabric_.SetReceiver(nullptr);
+}
+
+void Executor::AddRegion(RegionId id, Region region) {
+  if (const absl::Status status = regions_.Add(id, std::move(region)); !status.ok()) {
+    spdlog::error("region={} cannot be added: {}", id.value(), status.ToString());
+  }
+}
+
+void Executor::RemoveRegion(RegionId id, std::function<void()> removed) {
+  uses_.Remove(id, std::move(removed));
+}
+
+void Executor::Prepare(AttemptWork work) {
+  const AttemptId id = work.attempt;
+  if (const auto known = attempts_.find(id); known != attempts_.end()) {
+    const AttemptState state = known->second->state;
+    spdlog::info("attempt={} prepared again while {}", id.value(), ToString(state));
+    if (state != AttemptState::kPreparing) events_.OnPrepared(id);
+    return;
+  }
+  const AttemptLimits limits{options_.node, options_.chunk_bytes,
+                             fabric_.traits().max_message_bytes};
+  absl::StatusOr<std::unique_ptr<Attempt>> made = MakeAttempt(std::move(work), regions_, limits);
+  if (!made.ok()) {
+    auto refused = std::make_unique<Attempt>();
+    refused->id = id;
+    refused->Fail(made.status());
+    made = std::move(refused);
+  }
+  Attempt& attempt = **made;
+  attempts_.emplace(id, *std::move(made));
+  if (attempt.failure.ok()) {
+    if (absl::Status admitted = Admit(attempt); !admitted.ok()) attempt.Fail(std::move(admitted));
+  }
+  PumpAndReview();
+}
+
+absl::Status Executor::Admit(Attempt& attempt) {
+  for (InPeer& peer : attempt.in_peers) peer.counters = &lanes_.CountersOf(peer.node);
+  std::vector<RegionId> regions = std::exchange(attempt.regions, {});
+  WB_RETURN_IF_ERROR(uses_.Acquire(regions));
+  attempt.regions = std::move(regions);
+  for (OutLane& out : attempt.lanes) {
+    absl::StatusOr<Lane*> lane = lanes_.Acquire(out.peer, attempt.job, attempt.group);
+    if (!lane.ok()) {
+      return absl::Status(lane.status().code(), absl::StrCat("connecting to ", out.peer.node, ": ",
+                                                             lane.status().message()));
+    }
+    out.lane = *lane;
+    if (!out.lane->open) sender_.Greet(out);
+  }
+  return absl::OkStatus();
+}
+
+void Executor::Go(AttemptId id) {
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end() || found->second->state != AttemptState::kPrepared) {
+    // It failed or was aborted meanwhile, and said so; or Go came twice.
+    spdlog::warn("attempt={} go for an attempt that is {}", id.value(),
+                 found == attempts_.end() ? "unknown" : ToString(found->second->state));
+    return;
+  }
+  Attempt& attempt = *found->second;
+  Step(attempt, AttemptState::kMoving);
+  receiver_.Start(attempt);
+  sender_.Start(attempt);
+  local_.Start(attempt);
+  PumpAndReview();
+}
+
+void Executor::Abort(AttemptId id) {
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end()) {
+    events_.OnEnded(id);
+    return;
+  }
+  if (found->second->state == AttemptState::kAborting) return;  // OnEnded follows
+  Cut(*found->second);
+  PumpAndReview();
+}
+
+void Executor::Finish(AttemptId id) {
+  const auto found = attempts_.find(id);
+  if (found == attempts_.end()) {
+    events_.OnEnded(id);
+    return;
+  }
+  Attempt& attempt = *found->second;
+  if (attempt.state == AttemptState::kFinishing || attempt.state == AttemptState::kAborting) return;
+  if (attempt.state == AttemptState::kStaged && attempt.unsent_chunks == 0) {
+    Step(attempt, AttemptState::kFinishing);
+  } else {
+    // Decided elsewhere, but not done here: the only way to be sure that nothing moves any more.
+    Cut(attempt);
+  }
+  PumpAndReview();
+}
+
+void Executor::AbortAll() {
+  for (const auto& [id, attempt] : attempts_) {
+    if (attempt->state != AttemptState::kAborting) Cut(*attempt);
+  }
+  PumpAndReview();
+}
+
+/// Stops all that the attempt does; what is in flight ends with errors.
+void Executor::Cut(Attempt& attempt) {
+  Step(attempt, AttemptState::kAborting);
+  sender_.Stop(attempt);
+  receiver_.Stop(attempt, absl::CancelledError("the attempt was aborted"));
+  for (const OutLane& out : attempt.lanes) {
+    if (out.lane != nullptr) lanes_.Cut(out.lane);
+  }
+  for (const InPeer& peer : attempt.in_peers) {
+    for (const EndpointId endpoint : peer.endpoints) fabric_.CloseForced(endpoint);
+  }
+}
+
+void Executor::Step(Attempt& attempt, AttemptState to) {
+  if (!CanStep(attempt.state, to)) std::abort();  // a bug of ours
+  spdlog::info("attempt={} version={} group={} {}->{} landed={} copied={} operations={}",
+               attempt.id.value(), attempt.version.value(), attempt.group, ToString(attempt.state),
+               ToString(to), attempt.landed_bytes, attempt.copied_bytes, attempt.operations);
+  attempt.state = to;
+}
+
+bool Executor::Progress() {
+  fabric_events_.clear();
+  bool any = fabric_.Progress(fabric_events_);
+  for (const FabricEvent& event : fabric_events_) OnEvent(event);
+  copied_.clear();
+  copies_.TakeDone(copied_);
+  for (CopyJob& job : copied_) OnCopied(job);
+  any = any || !copied_.empty();
+  if (any) PumpAndReview();
+  return any;
+}
+
+void Executor::OnEvent(const FabricEvent& event) {
+  if (event.kind == FabricEvent::Kind::kEndpointFailed) {
+    OnEndpointFailed(event.endpoint, event.status);
+    return;
+  }
+  Operation* operation = operations_.Find(event.tag);
+  if (operation == nullptr) std::abort();  // the fabric made an event up
+  switch (operation->phase) {
+    case Operation::Phase::kHelloOut:
+    case Operation::Phase::kSending:
+      sender_.OnSent(*operation, event.status);
+      return;
+    case Operation::Phase::kReceiving:
+      receiver_.OnReceived(*operation, event.status);
+      return;
+    case Operation::Phase::kHelloIn:
+      operations_.Free(*operation);
+      return;
+    case Operation::Phase::kFree:
+    case Operation::Phase::kPacking:
+    case Operation::Phase::kUnpacking:
+    case Operation::Phase::kCopying:
+      std::abort();  // not with the fabric
+  }
+}
+
+void Executor::OnCopied(CopyJob& job) {
+  Operation* operation = operations_.Find(job.token);
+  if (operation == nullptr) std::abort();  // nobody else submits copies
+  operation->steps = std::move(job.steps);
+  switch (operation->phase) {
+    case Operation::Phase::kPacking:
+      sender_.OnPacked(*operation, job.checksum);
+      return;
+    case Operation::Phase::kUnpacking:
+      receiver_.OnUnpacked(*operation, job.checksum);
+      return;
+    case Operation::Phase::kCopying:
+      local_.OnCopied(*operation);
+      return;
+    case Operation::Phase::kFree:
+    case Operation::Phase::kHelloOut:
+    case Operation::Phase::kHelloIn:
+    case Operation::Phase::kSending:
+    case Operation::Phase::kReceiving:
+      std::abort();  // not with the copy pool
+  }
+}
+
+void Executor::OnEndpointFailed(EndpointId endpoint, const absl::Status& status) {
+  lanes_.OnEndpointFailed(endpoint, status);
+  receiver_.Forget(endpoint);
+  for (const auto& [id, attempt] : attempts_) {
+    for (const OutLane& out : attempt->lanes) {
+      if (out.lane == nullptr || out.lane->endpoint != endpoint) continue;
+      if (out.streams.empty() && out.in_flight == 0) continue;  // it has done its work
+      attempt->Fail(absl::Status(status.code(), absl::StrCat("connection to ", out.peer.node,
+                                                             " failed: ", status.message())));
+    }
+    for (const InPeer& peer : attempt->in_peers) {
+      const bool used =
+          std::find(peer.endpoints.begin(), peer.endpoints.end(), endpoint) != peer.endpoints.end();
+      if (!used || peer.awaited_bytes == 0) continue;
+      attempt->Fail(absl::Status(
+          status.code(), absl::StrCat("connection from ", peer.node, " failed with ",
+                                      peer.awaited_bytes, " bytes to come: ", status.message())));
+    }
+  }
+}
+
+void Executor::PumpAndReview() {
+  receiver_.Pump();
+  sender_.Pump();
+  for (auto it = attempts_.begin(); it != attempts_.end();) {
+    const auto current = it++;
+    if (Review(*current->second)) attempts_.erase(current);
+  }
+}
+
+bool Executor::Review(Attempt& attempt) {
+  if (!attempt.failure.ok() && CanStep(attempt.state, AttemptState::kFailed)) {
+    Step(attempt, AttemptState::kFailed);
+    spdlog::warn("attempt={} failed: {}", attempt.id.value(), attempt.failure.ToString());
+    sender_.Stop(attempt);
+    receiver_.Stop(attempt, absl::CancelledError("the attempt has failed at the receiver"));
+    events_.OnFailed(attempt.id, attempt.failure);
+  }
+  if (attempt.state == AttemptState::kPreparing && attempt.hellos == 0) {
+    Step(attempt, AttemptState::kPrepared);
+    events_.OnPrepared(attempt.id);
+  }
+  if (attempt.state == AttemptState::kMoving && attempt.lands_nothing_more()) {
+    Step(attempt, AttemptState::kStaged);
+    events_.OnStaged(attempt.id, LandedBytes(attempt));
+  }
+  const bool ending =
+      attempt.state == AttemptState::kFinishing || attempt.state == AttemptState::kAborting;
+  if (!ending || attempt.operations > 0) return false;
+  End(attempt);
+  return true;
+}
+
+void Executor::End(Attempt& attempt) {
+  sender_.Stop(attempt);
+  for (const OutLane& out : attempt.lanes) {
+    if (out.lane == nullptr) continue;
+    if (attempt.state == AttemptState::kFinishing) {
+      lanes_.Release(out.lane);
+    } else {
+      lanes_.Drop(out.lane);
+    }
+  }
+  uses_.Release(attempt.regions);
+  spdlog::info("attempt={} version={} group={} {}->ended", attempt.id.value(),
+               attempt.version.value(), attempt.group, ToString(attempt.state));
+  events_.OnEnded(attempt.id);
+}
+
+BytesByPath Executor::LandedBytes(const Attempt& attempt) const {
+  BytesByPath bytes;
+  bytes.local = attempt.copied_bytes;
+  // The loopback fabric of tests counts as a network.
+  (fabric_.traits().name == "shm" ? bytes.shm : bytes.tcp) = attempt.landed_bytes;
+  return bytes;
+}
+
+MoverCounters Executor::Counters() const {
+  return {lanes_.Counters(), receiver_.refusals().refused, receiver_.refusals().late};
+}
+
+}  // namespace wb

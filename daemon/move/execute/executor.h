@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "daemon/move/attempt_work.h"
+#include "daemon/move/execute/lane_table.h"
+#include "daemon/move/execute/local_copier.h"
+#include "daemon/move/execute/operation.h"
+#include "daemon/move/execute/receiver.h"
+#include "daemon/move/execute/region_uses.h"
+#include "daemon/move/execute/sender.h"
+#include "daemon/move/execute/slot_pool.h"
+#include "daemon/move/mover_counters.h"
+#include "transport/copy/copy_pool.h"
+#include "transport/fabric.h"
+#include "transport/memory/region.h"
+
+namespace wb {
+
+struct ExecutorOptions {
+  std::string node;
+  Incarnation incarnation;
+  std::uint64_t arena_bytes = 0;  // half for what goes out, half for what comes in
+  std::uint64_t chunk_bytes = 0;  // of a slot
+  int chunks_in_flight = 0;       // per lane
+  int local_copies_at_once = 0;   // per attempt
+  bool verify = true;
+};
+
+/// Executes attempts over one fabric: the mover without its thread. Methods are as AttemptRunner's.
+///
+/// Loop-confined, and makes progress only in Progress: whoever owns it calls that when the fabric's
+/// wakeup descriptor or the copy pool's is readable, and after each call of another method.
+/// Invariant: while an attempt is known, its regions stay in the table; after its OnEnded nothing
+/// of it reads or writes them.
+class Executor {
+ public:
+  /// What an executor works with. All must outlive it; `fabric` and `copies` are its alone.
+  struct Parts {
+    Fabric& fabric;
+    RegionTable& regions;
+    CopyPool& copies;
+    MoverEvents& events;
+  };
+
+  /// Allocates the arena. INVALID_ARGUMENT when it has no two slots.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(const Parts& parts,
+                                                          const ExecutorOptions& options);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  void AddRegion(RegionId id, Region region);
+  void RemoveRegion(RegionId id, std::function<void()> removed);
+  void Prepare(AttemptWork work);
+  void Go(AttemptId attempt);
+  void Abort(AttemptId attempt);
+  void Finish(AttemptId attempt);
+  void AbortAll();
+
+  /// Does what is due; whether anything was.
+  bool Progress();
+  /// No attempt is left.
+  bool idle() const { return attempts_.empty(); }
+  MoverCounters Counters() const;
+
+ private:
+  Executor(const Parts& parts, const ExecutorOptions& options, SlotPool out, SlotPool in);
+
+  absl::Status Admit(Attempt& attempt);
+  void Step(Attempt& attempt, AttemptState to);
+  void OnEvent(const FabricEvent& event);
+  void OnEndpointFailed(EndpointId endpoint, const absl::Status& status);
+  void OnCopied(CopyJob& job);
+  void PumpAndReview();
+  /// Takes the steps that the attempt is ready for; true when that was its end.
+  bool Review(Attempt& attempt);
+  void Cut(Attempt& attempt);
+  void End(Attempt& attempt);
+  BytesByPath LandedBytes(const Attempt& attempt) const;
+
+  Fabric& fabric_;
+  RegionTable& regions_;
+  CopyPool& copies_;
+  MoverEvents& events_;
+  const ExecutorOptions options_;
+
+  RegionUses uses_;
+  SlotPool out_slots_;
+  SlotPool in_slots_;
+  OperationTable operations_;
+  LaneTable lanes_;
+  Sender sender_;
+  Receiver receiver_;
+  LocalCopier local_;
+  AttemptMap attempts_;
+
+  std::vector<FabricEvent> fabric_events_;  // reused
+  std::vector<CopyJob> copied_;             // reused
+};
+
+}  // namespace wb

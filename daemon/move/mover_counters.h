@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace wb {
+
+/// What went to and came from one peer daemon since the mover started.
+struct LaneCounters {
+  std::string peer_node;
+  std::string fabric;
+  std::uint64_t sent_bytes = 0;      // left our buffers; no promise of delivery
+  std::uint64_t received_bytes = 0;  // landed and checked
+};
+
+struct MoverCounters {
+  std::vector<LaneCounters> lanes;   // by peer node, in order of their names
+  std::uint64_t refused_chunks = 0;  // malformed, or not of the attempt they name
+  std::uint64_t late_chunks = 0;     // of no attempt that we know (any more)
+};
+
+}  // namespace wb
