@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -33,10 +36,20 @@ struct LoadedJob {
 /// trailing commas refused), or every reason why it is refused.
 [[nodiscard]] std::variant<LoadedJob, Refusals> JobFromJson(std::string_view json);
 
+/// The most moves of one plan part.
+inline constexpr std::size_t kMaxMovesPerPart = 16'777'216;
+
 /// INVALID_ARGUMENT names the field.
 [[nodiscard]] absl::StatusOr<PlanPart> PlanPartFromProto(const v1::Plan& wire);
 [[nodiscard]] v1::Plan ToProto(const PlanPart& part);
 
+/// Lines that travel beside a status text (who is late, the outcome of each group) are a payload
+/// of this name, joined by '\n'.
+inline constexpr char kDetailsPayload[] = "weightbridge.v1.Status.details";
+[[nodiscard]] absl::Status WithDetails(absl::Status status, std::span<const std::string> lines);
+
+/// An unknown code is UNKNOWN and named in the text. Texts are cut at kMaxStatusBytes, and bytes
+/// that are not UTF-8 become '?': the wire carries neither.
 [[nodiscard]] absl::Status StatusFromProto(const v1::Status& wire);
 [[nodiscard]] v1::Status ToProto(const absl::Status& status);
 
