@@ -12,7 +12,9 @@
 namespace wb {
 
 /// Part of a chunk inside one buffer: bytes [begin, end) of the packed order of `block`.
-/// `buffer` is an index into the layout's buffers.
+/// `buffer` is an index into the layout's buffers. A part that is one run in memory is given as
+/// just that run (no dims, begin 0, end = run_bytes); any other is one strided block, never a list
+/// of runs, however many it has.
 struct ChunkPart {
   std::uint32_t buffer = 0;
   ByteBlock block;
@@ -43,7 +45,8 @@ struct LocalChunk {
 
 /// Everything one worker sends to one other, cut into chunks: a *stream* is the packed bytes of
 /// the moves of the pair (src, dst) in plan order. Chunk boundaries depend on the plan and
-/// `chunk_bytes` alone, so that both ends, each with its own layout, number the same chunks.
+/// `chunk_bytes` alone (planner/lower/chunk_cuts.h), so that both ends, each with its own layout,
+/// number the same chunks.
 struct LocalStream {
   WorkerIndex src;
   WorkerIndex dst;

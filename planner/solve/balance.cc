@@ -1,0 +1,171 @@
+#include "planner/solve/balance.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace wb {
+namespace {
+
+// A fraction of a second. Jobs with so many parts that this ends the work are even without it.
+constexpr std::size_t kMaxLooks = 20'000'000;
+// Loads within a 1024th of the target are as good as at it.
+constexpr std::uint64_t kTolerance = 1024;
+
+}  // namespace
+
+Balancer::Balancer(std::span<const TrafficClass> classes,
+                   std::size_t senders,
+                   std::vector<SentPart> parts)
+    : classes_(classes), parts_(std::move(parts)), load_(senders, 0), of_sender_(senders) {
+  for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+    load_[parts_[i].sender] += parts_[i].bytes();
+    of_sender_[parts_[i].sender].push_back(i);
+  }
+}
+
+std::vector<SentPart> Balancer::Run(std::uint64_t target) && {
+  while (looks_ < kMaxLooks && !load_.empty()) {
+    const std::uint32_t from = Fullest();
+    if (load_[from] <= target + target / kTolerance) break;
+    std::optional<Step> step = BestGift(from, target);
+    if (!step.has_value()) step = BestExchange(from);
+    if (!step.has_value()) break;
+    Apply(*step);
+  }
+  return std::move(parts_);
+}
+
+std::uint32_t Balancer::Fullest() const {
+  return static_cast<std::uint32_t>(std::max_element(load_.begin(), load_.end()) - load_.begin());
+}
+
+std::optional<std::uint32_t> Balancer::Lightest(std::uint32_t traffic_class,
+                                                std::uint32_t but) const {
+  std::optional<std::uint32_t> lightest;
+  for (const std::uint32_t holder : classes_[traffic_class].holders) {
+    if (holder == but) continue;
+    if (!lightest.has_value() || load_[holder] < load_[*lightest]) lightest = holder;
+  }
+  return lightest;
+}
+
+bool Balancer::Holds(std::uint32_t traffic_class, std::uint32_t sender) const {
+  const std::vector<std::uint32_t>& holders = classes_[traffic_class].holders;
+  return std::binary_search(holders.begin(), holders.end(), sender);
+}
+
+// How many rows of `part` to give so that both ends come to the target, or else to the same load;
+// 0 when it may not be split.
+std::int64_t Balancer::RowsToGive(const SentPart& part,
+                                  std::uint32_t to,
+                                  std::uint64_t target) const {
+  if (part.bytes() < 2 * kMinPartBytes || load_[to] >= load_[part.sender]) return 0;
+  const std::uint64_t half = (load_[part.sender] - load_[to]) / 2;
+  const std::uint64_t give = std::min(load_[part.sender] - target, half);
+  const auto rows_of = [&](std::uint64_t bytes) {
+    return static_cast<std::int64_t>((bytes + part.row_bytes - 1) / part.row_bytes);
+  };
+  const std::int64_t least = rows_of(kMinPartBytes);
+  const std::int64_t most = part.hi - part.lo - least;
+  return least > most ? 0 : std::clamp(rows_of(give), least, most);
+}
+
+std::optional<Balancer::Step> Balancer::BestGift(std::uint32_t from, std::uint64_t target) {
+  std::optional<Step> best;
+  absl::flat_hash_map<std::uint32_t, std::optional<std::uint32_t>> lightest;  // per class
+  const auto consider = [&](std::uint32_t part, std::uint32_t to, std::int64_t rows) {
+    const std::uint64_t bytes = static_cast<std::uint64_t>(rows) * parts_[part].row_bytes;
+    const std::uint64_t after =
+        std::max({load_[from] - bytes, load_[to] + bytes, target});  // below target: as good
+    if (after >= (best.has_value() ? best->load_after : load_[from])) return;
+    best = Step{part, to, rows, std::nullopt, after};
+  };
+  looks_ += 2 * of_sender_[from].size() + load_.size();
+  // Whole parts first: of two steps as good, the one that splits nothing.
+  for (const bool whole : {true, false}) {
+    for (const std::uint32_t part : of_sender_[from]) {
+      const std::uint32_t traffic_class = parts_[part].traffic_class;
+      const auto [to, fresh] = lightest.try_emplace(traffic_class);
+      if (fresh) to->second = Lightest(traffic_class, from);
+      if (!to->second.has_value()) continue;
+      const std::int64_t rows =
+          whole ? parts_[part].hi - parts_[part].lo : RowsToGive(parts_[part], *to->second, target);
+      if (rows > 0) consider(part, *to->second, rows);
+    }
+  }
+  return best;
+}
+
+std::optional<Balancer::Step> Balancer::BestExchange(std::uint32_t from) {
+  std::optional<Step> best;
+  for (std::uint32_t with = 0; with < load_.size() && looks_ < kMaxLooks; ++with) {
+    if (load_[with] < load_[from]) ConsiderExchanges(from, with, best);
+  }
+  return best;
+}
+
+// Of all pairs of parts that either side may send, the one whose difference in bytes comes
+// closest to half the difference in load.
+void Balancer::ConsiderExchanges(std::uint32_t from,
+                                 std::uint32_t with,
+                                 std::optional<Step>& best) {
+  looks_ += of_sender_[from].size() + of_sender_[with].size();
+  const auto movable = [&](std::uint32_t owner, std::uint32_t other) {
+    std::vector<std::uint32_t> found;
+    for (const std::uint32_t part : of_sender_[owner]) {
+      if (Holds(parts_[part].traffic_class, other)) found.push_back(part);
+    }
+    std::stable_sort(found.begin(), found.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return parts_[a].bytes() < parts_[b].bytes();
+    });
+    return found;
+  };
+  const std::vector<std::uint32_t> mine = movable(from, with);
+  const std::vector<std::uint32_t> theirs = movable(with, from);
+  const std::uint64_t half = (load_[from] - load_[with]) / 2;
+  for (std::size_t i = 0, j = 0; i < mine.size() && j < theirs.size();) {
+    const std::uint64_t out = parts_[mine[i]].bytes();
+    const std::uint64_t in = parts_[theirs[j]].bytes();
+    if (out > in) {
+      const std::uint64_t after = std::max(load_[from] - (out - in), load_[with] + (out - in));
+      if (after < (best.has_value() ? best->load_after : load_[from])) {
+        best = Step{mine[i], with, parts_[mine[i]].hi - parts_[mine[i]].lo, theirs[j], after};
+      }
+    }
+    if (out > in + half) {
+      ++j;
+    } else {
+      ++i;
+    }
+  }
+}
+
+void Balancer::Transfer(std::uint32_t part, std::uint32_t to) {
+  std::vector<std::uint32_t>& own = of_sender_[parts_[part].sender];
+  own.erase(std::find(own.begin(), own.end(), part));
+  load_[parts_[part].sender] -= parts_[part].bytes();
+  parts_[part].sender = to;
+  load_[to] += parts_[part].bytes();
+  of_sender_[to].push_back(part);
+}
+
+void Balancer::Apply(const Step& step) {
+  if (step.back.has_value()) Transfer(*step.back, parts_[step.part].sender);
+  if (step.rows == parts_[step.part].hi - parts_[step.part].lo) {
+    Transfer(step.part, step.to);
+    return;
+  }
+  SentPart given = parts_[step.part];
+  parts_[step.part].hi -= step.rows;
+  given.lo = parts_[step.part].hi;
+  given.sender = step.to;
+  load_[parts_[step.part].sender] -= given.bytes();
+  load_[step.to] += given.bytes();
+  of_sender_[step.to].push_back(static_cast<std::uint32_t>(parts_.size()));
+  parts_.push_back(given);
+}
+
+}  // namespace wb

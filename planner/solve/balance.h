@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "planner/solve/traffic.h"
+
+namespace wb {
+
+/// A slice is never split into parts smaller than this.
+inline constexpr std::uint64_t kMinPartBytes = std::uint64_t{1} << 20;
+
+/// Rows [lo, hi) of a slice's dimension 0, at the trainer that sends them.
+struct SentPart {
+  std::uint32_t slice = 0;          // index into SliceIndex::slices
+  std::uint32_t traffic_class = 0;  // index into Traffic::classes
+  std::uint32_t sender = 0;         // sender number
+  std::int64_t lo = 0;
+  std::int64_t hi = 0;
+  std::uint64_t row_bytes = 0;
+  std::uint64_t bytes() const { return static_cast<std::uint64_t>(hi - lo) * row_bytes; }
+};
+
+/// Lowers the most loaded sender step by step: gives one of its parts, or some rows of it, to
+/// another holder, or exchanges two parts, as long as that lowers it and it is more than a
+/// thousandth above `target`, and for a bounded number of looks at parts. Deterministic. Used
+/// once, by Route.
+class Balancer {
+ public:
+  Balancer(std::span<const TrafficClass> classes, std::size_t senders, std::vector<SentPart> parts);
+
+  std::vector<SentPart> Run(std::uint64_t target) &&;
+
+ private:
+  // Moves `rows` rows of part `part` to `to`; if `back` is a part, it comes in exchange.
+  struct Step {
+    std::uint32_t part = 0;
+    std::uint32_t to = 0;
+    std::int64_t rows = 0;
+    std::optional<std::uint32_t> back;
+    std::uint64_t load_after = 0;  // of the fuller of the two senders
+  };
+  std::uint32_t Fullest() const;
+  std::optional<Step> BestGift(std::uint32_t from, std::uint64_t target);
+  std::optional<Step> BestExchange(std::uint32_t from);
+  void ConsiderExchanges(std::uint32_t from, std::uint32_t with, std::optional<Step>& best);
+  std::optional<std::uint32_t> Lightest(std::uint32_t traffic_class, std::uint32_t but) const;
+  std::int64_t RowsToGive(const SentPart& part, std::uint32_t to, std::uint64_t target) const;
+  bool Holds(std::uint32_t traffic_class, std::uint32_t sender) const;
+  void Apply(const Step& step);
+  void Transfer(std::uint32_t part, std::uint32_t to);
+
+  std::span<const TrafficClass> classes_;
+  std::vector<SentPart> parts_;
+  std::vector<std::uint64_t> load_;                    // per sender, bytes
+  std::vector<std::vector<std::uint32_t>> of_sender_;  // per sender: its parts
+  std::size_t looks_ = 0;                              // at parts, so far
+};
+
+}  // namespace wb

@@ -1,0 +1,93 @@
+#include "planner/solve/bound.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "planner/solve/max_flow.h"
+
+namespace wb {
+namespace {
+
+std::uint64_t DivideUp(std::uint64_t bytes, std::uint64_t by) {
+  return bytes / by + (bytes % by == 0 ? 0 : 1);
+}
+
+// The flow of the argument in bound.h: node 0 is the source, 1 the sink, then classes, then
+// senders.
+class EgressFlow {
+ public:
+  EgressFlow(std::span<const EgressClass> classes, std::size_t senders)
+      : classes_(classes), senders_(senders), flow_(2 + classes.size() + senders) {
+    for (std::size_t c = 0; c < classes.size(); ++c) {
+      flow_.AddEdge(0, 2 + c, classes[c].bytes);
+      holder_edges_.emplace_back();
+      for (const std::uint32_t holder : classes[c].holders) {
+        holder_edges_.back().push_back(flow_.AddEdge(2 + c, SenderNode(holder), classes[c].bytes));
+      }
+    }
+    for (std::size_t s = 0; s < senders; ++s) {
+      sink_edges_.push_back(flow_.AddEdge(SenderNode(s), 1, 0));
+    }
+  }
+
+  EgressOptimum Minimize() && {
+    const std::uint64_t total =
+        std::accumulate(classes_.begin(), classes_.end(), std::uint64_t{0},
+                        [](std::uint64_t sum, const EgressClass& c) { return sum + c.bytes; });
+    if (total == 0) return Optimum(0);
+    std::uint64_t limit = DivideUp(total, senders_);
+    RaiseLimits(limit);
+    std::uint64_t sent = flow_.Augment(0, 1);
+    while (sent < total) {
+      const std::uint64_t next = TightestLimit();
+      RaiseLimits(next - limit);
+      limit = next;
+      sent += flow_.Augment(0, 1);
+    }
+    return Optimum(limit);
+  }
+
+ private:
+  std::size_t SenderNode(std::size_t sender) const { return 2 + classes_.size() + sender; }
+
+  void RaiseLimits(std::uint64_t more) {
+    for (const std::size_t edge : sink_edges_) flow_.Raise(edge, more);
+  }
+
+  // V(U) / |U| of the set U that the minimum cut names.
+  std::uint64_t TightestLimit() const {
+    std::uint64_t count = 0;
+    for (std::size_t s = 0; s < senders_; ++s) count += flow_.reachable(SenderNode(s)) ? 1 : 0;
+    std::uint64_t bytes = 0;
+    for (const EgressClass& c : classes_) {
+      const bool inside =
+          std::all_of(c.holders.begin(), c.holders.end(),
+                      [&](std::uint32_t holder) { return flow_.reachable(SenderNode(holder)); });
+      if (inside) bytes += c.bytes;
+    }
+    return DivideUp(bytes, count);
+  }
+
+  EgressOptimum Optimum(std::uint64_t max_bytes) const {
+    EgressOptimum optimum{max_bytes, {}};
+    for (const std::vector<std::size_t>& edges : holder_edges_) {
+      optimum.shares.emplace_back();
+      for (const std::size_t edge : edges) optimum.shares.back().push_back(flow_.flow(edge));
+    }
+    return optimum;
+  }
+
+  std::span<const EgressClass> classes_;
+  std::size_t senders_;
+  MaxFlow flow_;
+  std::vector<std::vector<std::size_t>> holder_edges_;  // per class, per holder
+  std::vector<std::size_t> sink_edges_;                 // per sender
+};
+
+}  // namespace
+
+EgressOptimum MinimizeEgress(std::span<const EgressClass> classes, std::size_t senders) {
+  return EgressFlow(classes, senders).Minimize();
+}
+
+}  // namespace wb

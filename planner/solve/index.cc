@@ -1,0 +1,143 @@
+#include "planner/solve/index.h"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+
+#include "planner/base/checked_math.h"
+#include "planner/model/box_tree.h"
+#include "planner/solve/check.h"
+#include "planner/solve/landings.h"
+
+namespace wb {
+namespace {
+
+void Append(Refusals more, Refusals& refusals) {
+  refusals.insert(refusals.end(), std::make_move_iterator(more.begin()),
+                  std::make_move_iterator(more.end()));
+}
+
+// Walks the tensors in order. Used once by BuildIndex.
+class Indexer {
+ public:
+  Indexer(const Job& job, const PieceTable& pieces, const TieTable& ties)
+      : job_(job), pieces_(pieces), ties_(ties), check_(job, pieces) {
+    for (const Tie& tie : ties.ties) aliases_[tie.target].push_back(tie.alias);
+  }
+
+  IndexResult Build() && {
+    for (std::uint32_t t = 0; t < job_.tensors.size() && !full_; ++t) {
+      if (ties_.target(TensorId(t)) == TensorId(t)) IndexTensor(TensorId(t));
+    }
+    if (!full_) check_.Finish(UnusedTensors(job_, pieces_, ties_));
+    Append(std::move(check_).Take(), refusals_);
+    return {std::move(index_), std::move(refusals_)};
+  }
+
+ private:
+  void IndexTensor(TensorId tensor) {
+    TensorSources sources = FindSources(job_, pieces_, tensor, index_.sets);
+    const auto aliases = aliases_.find(tensor);
+    TensorLandings landings = FindLandings(
+        job_, pieces_, tensor,
+        aliases == aliases_.end() ? std::span<const TensorId>() : std::span(aliases->second));
+    if (!sources.refusals.empty()) {
+      Append(std::move(sources.refusals), refusals_);
+      check_.CheckAsDeclared(tensor, landings.landings);
+    } else if (!landings.landings.empty()) {
+      AppendSlices(tensor, std::move(sources.boxes), landings.landings);
+    }
+    Append(std::move(landings.refusals), refusals_);
+    check_.FinishTensor(tensor);
+  }
+
+  void AppendSlices(TensorId tensor,
+                    std::vector<SourceBox> sources,
+                    const std::vector<Landing>& landings) {
+    std::vector<Box> boxes;
+    boxes.reserve(sources.size());
+    for (const SourceBox& source : sources) boxes.push_back(source.box);
+    const BoxTree tree(boxes);
+    for (std::size_t begin = 0; begin < landings.size() && !full_;) {
+      std::size_t end = begin + 1;
+      while (end < landings.size() && landings[end].box == landings[begin].box) ++end;
+      Slices(tensor, boxes, tree.Meeting(landings[begin].box),
+             std::span(landings).subspan(begin, end - begin));
+      begin = end;
+    }
+    index_.sources.insert(index_.sources.end(), std::make_move_iterator(sources.begin()),
+                          std::make_move_iterator(sources.end()));
+  }
+
+  // `landings` have one box; `meeting` are the source boxes with elements of it.
+  void Slices(TensorId tensor,
+              const std::vector<Box>& sources,
+              const std::vector<std::uint32_t>& meeting,
+              std::span<const Landing> landings) {
+    const Box& wanted = landings.front().box;
+    const auto element_bytes = static_cast<std::uint64_t>(DtypeBytes(job_.tensor(tensor).dtype));
+    std::int64_t covered = 0;
+    for (const std::uint32_t source : meeting) {
+      const Box box = *Intersect(sources[source], wanted);
+      covered += box.elements();
+      const std::uint64_t bytes = static_cast<std::uint64_t>(box.elements()) * element_bytes;
+      for (const Landing& landing : landings) {
+        check_.NoteServed(landing.dst);
+        if (!Account(bytes)) return;
+        index_.slices.push_back({tensor, landing.dst,
+                                 static_cast<std::uint32_t>(index_.sources.size()) + source,
+                                 landing.number, box, bytes});
+      }
+    }
+    if (covered == wanted.elements()) return;
+    for (const Landing& landing : landings) check_.NoteUncovered(tensor, landing);
+  }
+
+  // Counts one more slice; false when that is beyond a limit, which is then told.
+  bool Account(std::uint64_t bytes) {
+    const absl::StatusOr<std::uint64_t> total = CheckedAdd(index_.bytes, bytes);
+    if (index_.slices.size() < kMaxSlices && total.ok() && *total <= kMaxPlanBytes) {
+      index_.bytes = *total;
+      return true;
+    }
+    full_ = true;
+    refusals_.push_back({"limit", "", "",
+                         absl::StrCat("the job has more than ", kMaxSlices, " slices or ",
+                                      kMaxPlanBytes, " bytes to move")});
+    return false;
+  }
+
+  const Job& job_;
+  const PieceTable& pieces_;
+  const TieTable& ties_;
+  absl::flat_hash_map<TensorId, std::vector<TensorId>> aliases_;
+  CoverageCheck check_;
+  SliceIndex index_;
+  Refusals refusals_;
+  bool full_ = false;  // a limit is hit: no use to go on
+};
+
+}  // namespace
+
+IndexResult BuildIndex(const Job& job, const PieceTable& pieces, const TieTable& ties) {
+  return Indexer(job, pieces, ties).Build();
+}
+
+std::vector<TensorId> UnusedTensors(const Job& job,
+                                    const PieceTable& pieces,
+                                    const TieTable& ties) {
+  std::vector<TensorId> unused;
+  for (std::uint32_t t = 0; t < job.tensors.size(); ++t) {
+    const TensorId id(t);
+    if (!pieces.sources(id).empty() && pieces.destinations(ties.target(id)).empty()) {
+      unused.push_back(id);
+    }
+  }
+  return unused;
+}
+
+}  // namespace wb

@@ -1,0 +1,72 @@
+#include "planner/solve/ordered_job.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+
+namespace wb {
+namespace {
+
+bool TensorBefore(const Tensor& a, const Tensor& b) {
+  return a.name < b.name;
+}
+bool LayoutBefore(const Layout& a, const Layout& b) {
+  return a.name < b.name;
+}
+bool PieceBefore(const Piece& a, const Piece& b) {
+  return std::tie(a.tensor, a.box) < std::tie(b.tensor, b.box);
+}
+
+bool InOrder(const Job& job) {
+  return std::is_sorted(job.tensors.begin(), job.tensors.end(), TensorBefore) &&
+         std::is_sorted(job.layouts.begin(), job.layouts.end(), LayoutBefore) &&
+         std::all_of(job.layouts.begin(), job.layouts.end(), [](const Layout& layout) {
+           return std::is_sorted(layout.pieces.begin(), layout.pieces.end(), PieceBefore);
+         });
+}
+
+// The ids 0..size-1 in the order of what they name.
+template <typename Id, typename T>
+std::vector<Id> SortedIds(const std::vector<T>& table, bool (*before)(const T&, const T&)) {
+  std::vector<Id> ids;
+  for (std::uint32_t i = 0; i < table.size(); ++i) ids.emplace_back(i);
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](Id a, Id b) { return before(table[a.value()], table[b.value()]); });
+  return ids;
+}
+
+}  // namespace
+
+OrderedJob::OrderedJob(const Job& job) : given_(&job) {
+  if (InOrder(job)) return;
+  tensors_ = SortedIds<TensorId>(job.tensors, TensorBefore);
+  workers_ = SortedIds<WorkerIndex>(job.layouts, LayoutBefore);
+  copy_.emplace();
+  copy_->name = job.name;
+  std::vector<TensorId> renumbered(tensors_.size());
+  for (std::uint32_t t = 0; t < tensors_.size(); ++t) {
+    copy_->tensors.push_back(job.tensor(tensors_[t]));
+    renumbered[tensors_[t].value()] = TensorId(t);
+  }
+  for (const WorkerIndex worker : workers_) {
+    Layout& layout = copy_->layouts.emplace_back(job.layout(worker));
+    for (Piece& piece : layout.pieces) piece.tensor = renumbered[piece.tensor.value()];
+    std::stable_sort(layout.pieces.begin(), layout.pieces.end(), PieceBefore);
+  }
+}
+
+void OrderedJob::Restore(Plan& plan) const {
+  if (!copy_.has_value()) return;
+  for (Move& move : plan.moves) {
+    move.src = workers_[move.src.value()];
+    move.dst = workers_[move.dst.value()];
+    move.tensor = tensors_[move.tensor.value()];
+  }
+  for (Tie& tie : plan.ties) {
+    tie = {tensors_[tie.alias.value()], tensors_[tie.target.value()]};
+  }
+  for (TensorId& tensor : plan.unused) tensor = tensors_[tensor.value()];
+}
+
+}  // namespace wb

@@ -1,0 +1,90 @@
+#include "planner/solve/ties.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
+
+namespace wb {
+namespace {
+
+// The hash decides only which tensors are compared, never the result.
+std::size_t StorageHash(const Tensor& tensor, const PieceTable& pieces, TensorId id) {
+  std::size_t hash = absl::HashOf(tensor.dtype, tensor.shape);
+  for (const PieceRef ref : pieces.sources(id)) {
+    const Piece& piece = pieces.piece(ref);
+    hash = absl::HashOf(hash, ref.worker, piece.buffer, piece.offset_bytes);
+  }
+  return hash;
+}
+
+// Groups of tensors with one storage, each ordered, only those with more than one member.
+std::vector<std::vector<TensorId>> StorageGroups(const Job& job, const PieceTable& pieces) {
+  std::vector<std::vector<TensorId>> groups;
+  absl::flat_hash_map<std::size_t, std::vector<std::size_t>> by_hash;  // -> indices of groups
+  for (std::uint32_t t = 0; t < job.tensors.size(); ++t) {
+    const TensorId id(t);
+    if (pieces.sources(id).empty()) continue;
+    std::vector<std::size_t>& candidates = by_hash[StorageHash(job.tensor(id), pieces, id)];
+    const auto same = [&](std::size_t group) {
+      const TensorId first = groups[group].front();
+      return job.tensor(first).dtype == job.tensor(id).dtype &&
+             job.tensor(first).shape == job.tensor(id).shape && SameSources(pieces, first, id);
+    };
+    const auto found = std::find_if(candidates.begin(), candidates.end(), same);
+    if (found != candidates.end()) {
+      groups[*found].push_back(id);
+      continue;
+    }
+    candidates.push_back(groups.size());
+    groups.push_back({id});
+  }
+  groups.erase(std::remove_if(groups.begin(), groups.end(),
+                              [](const std::vector<TensorId>& group) { return group.size() < 2; }),
+               groups.end());
+  return groups;
+}
+
+}  // namespace
+
+bool SameStorage(const Piece& a, const Piece& b) {
+  if (a.buffer != b.buffer || a.offset_bytes != b.offset_bytes) return false;
+  for (int dim = 0; dim < a.box.ndim(); ++dim) {
+    const auto d = static_cast<std::size_t>(dim);
+    if (a.box.extent(dim) > 1 && a.strides[d] != b.strides[d]) return false;
+  }
+  return true;
+}
+
+bool SameSources(const PieceTable& pieces, TensorId a, TensorId b) {
+  const std::span<const PieceRef> of_a = pieces.sources(a);
+  const std::span<const PieceRef> of_b = pieces.sources(b);
+  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
+                    [&](PieceRef x, PieceRef y) {
+                      return x.worker == y.worker && pieces.piece(x).box == pieces.piece(y).box &&
+                             SameStorage(pieces.piece(x), pieces.piece(y));
+                    });
+}
+
+TieTable FindTies(const Job& job, const PieceTable& pieces) {
+  TieTable table;
+  table.targets.reserve(job.tensors.size());
+  for (std::uint32_t t = 0; t < job.tensors.size(); ++t) table.targets.emplace_back(t);
+  for (const std::vector<TensorId>& group : StorageGroups(job, pieces)) {
+    const auto wanted = [&](TensorId id) { return !pieces.destinations(id).empty(); };
+    const auto target = std::find_if(group.begin(), group.end(), wanted);
+    if (target == group.end()) continue;
+    for (const TensorId id : group) {
+      table.targets[id.value()] = *target;
+      if (id != *target && wanted(id)) table.ties.push_back({id, *target});
+    }
+  }
+  std::sort(table.ties.begin(), table.ties.end(),
+            [](const Tie& a, const Tie& b) { return a.alias < b.alias; });
+  return table;
+}
+
+}  // namespace wb

@@ -1,0 +1,204 @@
+#include "planner/solve/validate.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "planner/base/status_macros.h"
+#include "planner/model/box_tree.h"
+
+namespace wb {
+namespace {
+
+class Validator {
+ public:
+  Validator(const Job& job, const Plan& plan) : job_(job), plan_(plan) {}
+
+  absl::Status Check() {
+    WB_RETURN_IF_ERROR(CheckTies());
+    WB_RETURN_IF_ERROR(CheckMoves());
+    WB_RETURN_IF_ERROR(CheckTiling());
+    return CheckTotals();
+  }
+
+ private:
+  using Place = std::pair<WorkerIndex, TensorId>;
+
+  static absl::Status Wrong(const std::string& text) { return absl::FailedPreconditionError(text); }
+
+  std::string Describe(const Move& move) const {
+    return absl::StrCat("move ", job_.layout(move.src).name.ToString(), " -> ",
+                        job_.layout(move.dst).name.ToString(), " of ",
+                        job_.tensor(move.tensor).name, " ", move.box.ToString());
+  }
+
+  TensorId Target(TensorId tensor) const {
+    const auto tie = targets_.find(tensor);
+    return tie == targets_.end() ? tensor : tie->second;
+  }
+
+  // (worker, box, buffer, offset, strides of dimensions longer than 1) of a tensor's sources.
+  auto Storage(TensorId tensor) const {
+    std::set<std::tuple<std::size_t, Box, std::uint32_t, std::uint64_t, Index>> storage;
+    for (std::size_t w = 0; w < job_.layouts.size(); ++w) {
+      if (job_.layouts[w].role != Role::kTrainer) continue;
+      for (const Piece& piece : job_.layouts[w].pieces) {
+        if (piece.tensor != tensor) continue;
+        Index strides = piece.strides;
+        for (int d = 0; d < piece.box.ndim(); ++d) {
+          if (piece.box.extent(d) == 1) strides[static_cast<std::size_t>(d)] = 0;
+        }
+        storage.emplace(w, piece.box, piece.buffer, piece.offset_bytes, std::move(strides));
+      }
+    }
+    return storage;
+  }
+
+  absl::Status CheckTies() {
+    for (const Tie& tie : plan_.ties) {
+      const Tensor& alias = job_.tensor(tie.alias);
+      const Tensor& target = job_.tensor(tie.target);
+      if (alias.dtype != target.dtype || alias.shape != target.shape ||
+          Storage(tie.alias) != Storage(tie.target)) {
+        return Wrong(absl::StrCat("tie of ", alias.name, " to ", target.name,
+                                  ": they are not one storage on every trainer"));
+      }
+      targets_[tie.alias] = tie.target;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckMoves() {
+    for (std::size_t w = 0; w < job_.layouts.size(); ++w) {
+      for (const Piece& piece : job_.layouts[w].pieces) {
+        pieces_[{WorkerIndex(static_cast<std::uint32_t>(w)), Target(piece.tensor)}].push_back(
+            piece.box);
+      }
+    }
+    for (std::size_t i = 0; i < plan_.moves.size(); ++i) {
+      const Move& move = plan_.moves[i];
+      if (job_.layout(move.src).role != Role::kTrainer ||
+          job_.layout(move.dst).role != Role::kRollout) {
+        return Wrong(absl::StrCat(Describe(move), ": does not go from a trainer to a rollout"));
+      }
+      if (!InsidePiece(move.src, move) || !InsidePiece(move.dst, move)) {
+        return Wrong(absl::StrCat(Describe(move), ": is not inside one piece of each end"));
+      }
+      const auto element_bytes =
+          static_cast<std::uint64_t>(DtypeBytes(job_.tensor(move.tensor).dtype));
+      if (move.bytes != static_cast<std::uint64_t>(move.box.elements()) * element_bytes) {
+        return Wrong(absl::StrCat(Describe(move), ": says ", move.bytes, " bytes"));
+      }
+      if (i > 0 && !Before(plan_.moves[i - 1], move)) {
+        return Wrong(absl::StrCat(Describe(move), ": is out of order"));
+      }
+      landed_[{move.dst, move.tensor}].push_back(move.box);
+    }
+    return absl::OkStatus();
+  }
+
+  bool InsidePiece(WorkerIndex worker, const Move& move) const {
+    const auto found = pieces_.find({worker, move.tensor});
+    return found != pieces_.end() &&
+           std::any_of(found->second.begin(), found->second.end(),
+                       [&](const Box& box) { return Contains(box, move.box); });
+  }
+
+  bool Before(const Move& a, const Move& b) const {
+    const auto key = [&](const Move& move) {
+      return std::tie(job_.layout(move.dst).name, job_.tensor(move.tensor).name, move.box.lo());
+    };
+    return key(a) < key(b);
+  }
+
+  // Disjoint boxes inside a piece whose elements add up to the piece's tile it.
+  absl::Status CheckTiling() const {
+    for (const auto& [place, boxes] : pieces_) {
+      if (job_.layout(place.first).role != Role::kRollout) continue;
+      const auto landed = landed_.find(place);
+      const std::vector<Box> none;
+      const std::vector<Box>& moved = landed == landed_.end() ? none : landed->second;
+      WB_RETURN_IF_ERROR(CheckPlace(place, boxes, moved));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckPlace(const Place& place,
+                          const std::vector<Box>& boxes,
+                          const std::vector<Box>& moved) const {
+    const std::string where = absl::StrCat(job_.layout(place.first).name.ToString(), ", tensor ",
+                                           job_.tensor(place.second).name);
+    const BoxTree tree(moved);
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      if (tree.Meeting(moved[i]).size() > 1) {
+        return Wrong(absl::StrCat(where, ": elements of ", moved[i].ToString(), " move twice"));
+      }
+    }
+    for (const Box& box : boxes) {
+      std::int64_t elements = 0;
+      for (const std::uint32_t i : tree.Meeting(box)) {
+        if (!Contains(box, moved[i])) {
+          return Wrong(absl::StrCat(where, ": a move crosses the edge of ", box.ToString()));
+        }
+        elements += moved[i].elements();
+      }
+      if (elements != box.elements()) {
+        return Wrong(absl::StrCat(where, ": ", elements, " of ", box.elements(), " elements of ",
+                                  box.ToString(), " move"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckTotals() const {
+    std::uint64_t bytes = 0;
+    std::uint64_t inside = 0;
+    std::map<WorkerIndex, std::uint64_t> egress;
+    std::map<WorkerIndex, std::uint64_t> ingress;
+    for (const Move& move : plan_.moves) {
+      const bool same = job_.layout(move.src).node == job_.layout(move.dst).node;
+      bytes += move.bytes;
+      (same ? inside : egress[move.src]) += move.bytes;
+      if (!same) ingress[move.dst] += move.bytes;
+    }
+    const std::uint64_t out = Largest(egress);
+    const std::uint64_t in = Largest(ingress);
+    if (bytes != plan_.bytes || inside != plan_.intra_node_bytes || out != plan_.max_egress_bytes ||
+        in != plan_.max_ingress_bytes) {
+      return Wrong(absl::StrCat("totals: moves add up to ", bytes, " bytes, ", inside,
+                                " inside nodes, at most ", out, " out of and ", in, " into a NIC"));
+    }
+    if (plan_.bound_bytes() > std::max(out, in)) {
+      return Wrong(absl::StrCat("bound ", plan_.bound_bytes(), " is above the plan's own maximum ",
+                                std::max(out, in)));
+    }
+    return absl::OkStatus();
+  }
+
+  static std::uint64_t Largest(const std::map<WorkerIndex, std::uint64_t>& loads) {
+    std::uint64_t largest = 0;
+    for (const auto& [worker, bytes] : loads) largest = std::max(largest, bytes);
+    return largest;
+  }
+
+  const Job& job_;
+  const Plan& plan_;
+  std::map<TensorId, TensorId> targets_;
+  std::map<Place, std::vector<Box>> pieces_;  // ties resolved
+  std::map<Place, std::vector<Box>> landed_;
+};
+
+}  // namespace
+
+absl::Status ValidatePlan(const Job& job, const Plan& plan) {
+  return Validator(job, plan).Check();
+}
+
+}  // namespace wb

@@ -1,0 +1,168 @@
+#include "tests/support/job_builder.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+namespace wb::test {
+namespace {
+
+std::uint64_t BytesOf(std::int64_t elements, Dtype dtype) {
+  return static_cast<std::uint64_t>(elements * DtypeBytes(dtype));
+}
+
+// One past the last element, in elements from element 0.
+std::int64_t EndElement(const Index& shape, const Index& strides) {
+  std::int64_t last = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return 0;
+    last += (shape[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
+
+std::uint32_t FindOrAddBuffer(Layout& layout, const std::string& name) {
+  for (std::uint32_t b = 0; b < layout.buffers.size(); ++b) {
+    if (layout.buffers[b].name == name) return b;
+  }
+  layout.buffers.push_back({name, 0});
+  return static_cast<std::uint32_t>(layout.buffers.size() - 1);
+}
+
+const Tensor& Find(const std::vector<Tensor>& tensors, const std::string& name, TensorId& id) {
+  for (std::uint32_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].name != name) continue;
+    id = TensorId(t);
+    return tensors[t];
+  }
+  throw std::invalid_argument("the test declares no tensor " + name);
+}
+
+bool IsEmpty(const PieceSpec& piece) {
+  for (std::size_t d = 0; d < piece.lo.size(); ++d) {
+    if (piece.lo[d] >= piece.hi[d]) return true;
+  }
+  return false;
+}
+
+Piece MakePiece(const PieceSpec& spec, TensorId tensor, const Param& param, std::uint32_t number) {
+  Index axes = spec.axes;
+  if (axes.empty()) {
+    const auto skipped = static_cast<std::int64_t>(param.shape.size() - spec.lo.size());
+    for (std::size_t d = 0; d < spec.lo.size(); ++d) {
+      axes.push_back(skipped + static_cast<std::int64_t>(d));
+    }
+  }
+  Index at = spec.at;
+  if (at.empty()) at.assign(param.shape.size(), 0);
+  Index strides;
+  for (const std::int64_t axis : axes)
+    strides.push_back(param.strides[static_cast<std::size_t>(axis)]);
+  std::int64_t first = 0;
+  for (std::size_t d = 0; d < at.size(); ++d) first += at[d] * param.strides[d];
+  return {tensor,
+          *Box::Create(spec.lo, spec.hi),
+          param.buffer,
+          number,
+          param.offset_bytes + BytesOf(first, param.dtype),
+          std::move(strides),
+          std::move(at),
+          std::move(axes)};
+}
+
+}  // namespace
+
+Index RowMajor(const Index& shape) {
+  Index strides(shape.size(), 1);
+  for (std::size_t d = shape.size() - 1; d-- > 0;) strides[d] = strides[d + 1] * shape[d + 1];
+  return strides;
+}
+
+JobBuilder& JobBuilder::AddTensor(const std::string& name,
+                                  Dtype dtype,
+                                  Index shape,
+                                  bool identical) {
+  job_.tensors.push_back({name, dtype, std::move(shape), identical});
+  return *this;
+}
+
+JobBuilder& JobBuilder::Worker(Role role,
+                               const std::string& group,
+                               int rank,
+                               const std::string& node) {
+  WorkerSpec& worker = workers_.emplace_back();
+  worker.layout.role = role;
+  worker.layout.name = {group, rank};
+  worker.layout.node = node;
+  return *this;
+}
+
+JobBuilder& JobBuilder::AddParam(ParamSpec param) {
+  workers_.back().params.push_back(std::move(param));
+  return *this;
+}
+
+JobBuilder& JobBuilder::Holds(const std::string& tensor, Index lo, Index hi) {
+  ParamSpec param;
+  param.name = tensor + "." + std::to_string(workers_.back().params.size());
+  for (std::size_t d = 0; d < lo.size(); ++d) param.shape.push_back(hi[d] - lo[d]);
+  param.pieces.push_back({tensor, std::move(lo), std::move(hi), {}, {}});
+  return AddParam(std::move(param));
+}
+
+Layout JobBuilder::BuildLayout(const WorkerSpec& worker, const std::vector<Tensor>& tensors) const {
+  Layout layout = worker.layout;
+  for (const ParamSpec& spec : worker.params) {
+    const auto number = static_cast<std::uint32_t>(layout.params.size());
+    TensorId id;
+    const Dtype dtype =
+        spec.pieces.empty() ? Dtype::kFp32 : Find(tensors, spec.pieces.front().tensor, id).dtype;
+    const Index strides = spec.strides.empty() ? RowMajor(spec.shape) : spec.strides;
+    const std::uint32_t buffer =
+        FindOrAddBuffer(layout, spec.buffer.empty() ? spec.name : spec.buffer);
+    layout.params.push_back(
+        {spec.name, dtype, spec.shape, strides, buffer, spec.offset_bytes, spec.local});
+    layout.buffers[buffer].bytes =
+        std::max(layout.buffers[buffer].bytes,
+                 spec.offset_bytes + BytesOf(EndElement(spec.shape, strides), dtype));
+    for (const PieceSpec& piece : spec.pieces) {
+      Find(tensors, piece.tensor, id);
+      if (!IsEmpty(piece)) {
+        layout.pieces.push_back(MakePiece(piece, id, layout.params.back(), number));
+      }
+    }
+  }
+  std::stable_sort(layout.pieces.begin(), layout.pieces.end(), [](const Piece& a, const Piece& b) {
+    return std::tie(a.tensor, a.box) < std::tie(b.tensor, b.box);
+  });
+  return layout;
+}
+
+Job JobBuilder::Build() const {
+  Job job = job_;
+  std::sort(job.tensors.begin(), job.tensors.end(),
+            [](const Tensor& a, const Tensor& b) { return a.name < b.name; });
+  for (const WorkerSpec& worker : workers_) {
+    job.layouts.push_back(BuildLayout(worker, job.tensors));
+  }
+  std::sort(job.layouts.begin(), job.layouts.end(),
+            [](const Layout& a, const Layout& b) { return a.name < b.name; });
+  return job;
+}
+
+TensorId TensorNamed(const Job& job, const std::string& name) {
+  TensorId id;
+  Find(job.tensors, name, id);
+  return id;
+}
+
+WorkerIndex WorkerNamed(const Job& job, const std::string& name) {
+  for (std::uint32_t w = 0; w < job.layouts.size(); ++w) {
+    if (job.layouts[w].name.ToString() == name) return WorkerIndex(w);
+  }
+  throw std::invalid_argument("the test has no worker " + name);
+}
+
+}  // namespace wb::test
