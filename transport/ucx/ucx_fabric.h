@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "transport/fabric.h"
+
+namespace wb {
+
+struct UcxOptions {
+  std::string interface;           // of the data network; no default
+  std::string transports = "tcp";  // "shm" and "auto" come later
+};
+
+/// A Fabric over UCX active messages: one ucp_worker, one network interface, one thread.
+///
+/// Payloads of kRendezvousBytes and more are announced, and the receiver pulls them into the place
+/// it has chosen; smaller ones travel with their header. Either way the receiving fabric answers
+/// each message (wire_header.h), and only that ends the Send.
+///
+/// Whoever reaches the listener's port is inside the trust boundary: UCX 1.13 dies of a forged
+/// frame. Bind it to a network of your own. Our own headers are checked in full all the same, and a
+/// peer that breaks their form loses its endpoint.
+class UcxFabric final : public Fabric {
+ public:
+  /// `regions` outlives the fabric. UNIMPLEMENTED for transports but "tcp"; NOT_FOUND for an
+  /// interface that is not there lists those that are; FAILED_PRECONDITION when UCX does not run as
+  /// it must (ucx_stack.h).
+  static absl::StatusOr<std::unique_ptr<UcxFabric>> Create(const UcxOptions& options,
+                                                           const RegionTable& regions);
+  /// Closes every endpoint by force, and waits up to two seconds for what is outstanding.
+  ~UcxFabric() override;
+  UcxFabric(const UcxFabric&) = delete;
+  UcxFabric& operator=(const UcxFabric&) = delete;
+
+  const FabricTraits& traits() const override;
+  const std::string& address() const override;
+  void SetReceiver(Receiver receiver) override;
+  absl::StatusOr<EndpointId> Connect(const std::string& address) override;
+  absl::Status Send(EndpointId endpoint,
+                    std::span<const std::byte> header,
+                    const MemoryRef& payload,
+                    std::uint64_t tag) override;
+  absl::Status Accept(AnnouncementId id, const Landing& landing) override;
+  absl::Status Refuse(AnnouncementId id, absl::Status reason) override;
+  void CloseForced(EndpointId endpoint) override;
+  bool Progress(std::vector<FabricEvent>& events) override;
+  int wakeup_fd() const override;
+  absl::StatusOr<bool> Arm() override;
+
+ private:
+  class State;
+  explicit UcxFabric(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace wb
