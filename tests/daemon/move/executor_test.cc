@@ -1,0 +1,314 @@
+#include "daemon/move/execute/executor.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "tests/daemon/move/move_pair.h"
+#include "tests/daemon/move/move_world.h"
+#include "tests/daemon/move/stream_maker.h"
+#include "tests/support/catch.h"
+#include "tests/support/seed.h"
+
+namespace wb::test {
+namespace {
+
+TEST_CASE("contiguous memory arrives whole, three versions in a row", "[move]") {
+  Pair pair(100'000);
+  pair.RequireDelivered({{0, Run(100, 90'001)}}, {{0, Run(3, 90'001)}});
+}
+
+TEST_CASE("strided memory is gathered and scattered through the arena", "[move]") {
+  Pair pair(64'000);
+  // Rows of 30 bytes become rows of 10: a reshard from row to column blocks.
+  pair.RequireDelivered({{0, {8, 30, {{1000, 64}}}}}, {{0, {0, 10, {{3000, 21}}}}});
+}
+
+TEST_CASE("each side decides for itself whether memory is contiguous", "[move]") {
+  Pair pair(64'000);
+  SECTION("strided to contiguous") {
+    pair.RequireDelivered({{0, {8, 30, {{1000, 64}}}}}, {{0, Run(5, 30'000)}});
+  }
+  SECTION("contiguous to strided") {
+    pair.RequireDelivered({{0, Run(5, 30'000)}}, {{0, {8, 30, {{1000, 64}}}}});
+  }
+  SECTION("long rows at a distance, cut inside a row, need no slot") {
+    pair.RequireDelivered({{0, {0, 10'000, {{3, 20'000}}}}}, {{0, {1, 10'000, {{3, 20'000}}}}});
+  }
+}
+
+TEST_CASE("tied tensors get every byte of the first landing", "[move][field][case-33]") {
+  Pair pair(64'000);
+  SECTION("beside a contiguous landing") {
+    pair.RequireDelivered({{0, Run(0, 20'000)}}, {{0, Run(0, 20'000)}},
+                          {{100, {0, {30'000, 10, {{1500, 20}}}}}});
+  }
+  SECTION("beside a strided one") {
+    pair.RequireDelivered({{0, Run(0, 20'000)}}, {{0, {0, 10, {{2000, 15}}}}},
+                          {{0, {0, Run(40'000, 20'000)}}, {5'000, {0, Run(31'000, 5'000)}}});
+  }
+}
+
+TEST_CASE("an arena with fewer slots than chunks delivers all the same", "[move]") {
+  ExecutorOptions options = TestOptions();
+  options.arena_bytes = 2 * kTestChunk;  // one slot each way
+  Pair pair(200'000, options);
+  pair.RequireDelivered({{0, {0, 30, {{4000, 50}}}}}, {{0, {0, 40, {{3000, 60}}}}});
+}
+
+TEST_CASE("two nodes that send to each other never wait for each other's slots", "[move]") {
+  ExecutorOptions options = TestOptions();
+  options.arena_bytes = 2 * kTestChunk;
+  options.chunks_in_flight = 8;
+  MoveWorld world;
+  std::array<MoveNode*, 2> nodes{&world.Add("a", options), &world.Add("b", options)};
+  const ByteBlock rows{0, 30, {{3000, 50}}};
+  std::vector<NodeWork> all;
+  std::array<std::span<std::byte>, 2> sources;
+  std::array<std::span<std::byte>, 2> targets;
+  for (std::size_t i = 0; i < 2; ++i) {
+    sources[i] = nodes[i]->AddMemory(kRegion, 150'000);
+    targets[i] = nodes[i]->AddMemory(kOther, 150'000);
+    std::fill(sources[i].begin(), sources[i].end(), std::byte(i + 1));
+    std::fill(targets[i].begin(), targets[i].end(), kSentinel);
+    MoveNode& peer = *nodes[1 - i];
+    AttemptWork work = WorkOf(1);
+    work.peers = {peer.Address()};
+    const auto number = static_cast<std::uint32_t>(i);
+    work.out.push_back(
+        {number, peer.name, nodes[i]->Bind(MakeStream({{0, rows}}, kTestChunk), kRegion)});
+    work.in.push_back(
+        {1 - number, peer.name, nodes[i]->Bind(MakeStream({{0, rows}}, kTestChunk), kOther)});
+    all.push_back({nodes[i], work});
+  }
+  Deliver(world, all);
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::vector<std::byte> image(150'000, kSentinel);
+    for (const std::uint64_t address : AddressesOf(rows)) image[address] = std::byte(2 - i);
+    REQUIRE(std::equal(targets[i].begin(), targets[i].end(), image.begin()));
+  }
+}
+
+TEST_CASE("what has both ends here is copied and never sent", "[move]") {
+  Pair pair(64'000);
+  const std::span<std::byte> target = pair.t.AddMemory(kOther, 64'000);
+  std::fill(target.begin(), target.end(), kSentinel);
+  const Blocks from{{0, {8, 30, {{1000, 64}}}}};
+  const Blocks to{{0, {0, 10, {{2500, 15}}}}, {0, Run(40'000, 5'000)}};
+  const std::vector<TiedBlock> tied{{500, {0, {50'000, 7, {{100, 11}}}}}};
+  AttemptWork work = WorkOf(1);
+  work.copies.push_back({pair.t.Bind(MakeStream(from, kTestChunk), kRegion),
+                         pair.t.Bind(MakeStream(to, tied, kTestChunk), kOther)});
+  Deliver(pair.world, {{&pair.t, work}});
+  const std::vector<std::byte> image = pair.Expected(from, to, tied);
+  REQUIRE(std::equal(target.begin(), target.end(), image.begin()));
+  REQUIRE(pair.t.events.staged.front().second == BytesByPath{0, 0, 30'000});
+  REQUIRE(pair.t.fabric->payloads() + pair.r.fabric->payloads() == 0);
+}
+
+TEST_CASE("staged tells the bytes that landed, and the counters whom they came from", "[move]") {
+  Pair pair(64'000);
+  Deliver(pair.world, pair.Work(1, {{0, Run(0, 50'000)}}, {{0, Run(0, 50'000)}}));
+  REQUIRE(pair.r.events.staged.front().second == BytesByPath{50'000, 0, 0});
+  REQUIRE(pair.t.events.staged.front().second == BytesByPath{});
+  const MoverCounters sent = pair.t.executor->Counters();
+  const MoverCounters received = pair.r.executor->Counters();
+  REQUIRE(sent.lanes.size() == 1);
+  REQUIRE(sent.lanes.front().peer_node == "r");
+  REQUIRE(sent.lanes.front().fabric == "loopback");
+  REQUIRE(sent.lanes.front().sent_bytes == 50'000);
+  REQUIRE(received.lanes.front().peer_node == "t");
+  REQUIRE(received.lanes.front().received_bytes == 50'000);
+  REQUIRE(received.refused_chunks + received.late_chunks == 0);
+}
+
+TEST_CASE("a chunk that comes before our own Go waits for it", "[move]") {
+  Pair pair(64'000);
+  const bool direct = GENERATE(true, false);
+  const Blocks from{{0, Run(0, 50'000)}};
+  const Blocks to{{0, direct ? Run(0, 50'000) : ByteBlock{0, 10, {{5000, 12}}}}};
+  const std::vector<NodeWork> all = pair.Work(1, from, to);
+  PrepareAll(pair.world, all);
+  pair.t.executor->Go(AttemptId(1));
+  pair.world.DriveUntilQuiet();
+  // A window of chunks is announced; not a byte has landed.
+  REQUIRE(pair.r.fabric->payloads() == 4);
+  REQUIRE(std::all_of(pair.target.begin(), pair.target.end(),
+                      [](std::byte byte) { return byte == kSentinel; }));
+  pair.r.executor->Go(AttemptId(1));
+  AwaitStaged(pair.world, all);
+  const std::vector<std::byte> image = pair.Expected(from, to);
+  REQUIRE(std::equal(pair.target.begin(), pair.target.end(), image.begin()));
+}
+
+TEST_CASE("an attempt that lands nothing here is staged with Go", "[move]") {
+  MoveWorld world;
+  MoveNode& node = world.Add("n");
+  Deliver(world, {{&node, WorkOf(1)}});
+  REQUIRE(node.events.staged.front().second == BytesByPath{});
+}
+
+TEST_CASE("preparing an attempt that is known repeats the answer only", "[move]") {
+  Pair pair(64'000);
+  const std::vector<NodeWork> all = pair.Work(1, {{0, Run(0, 5'000)}}, {{0, Run(0, 5'000)}});
+  PrepareAll(pair.world, all);
+  pair.r.executor->Prepare(all[1].work);
+  REQUIRE(pair.r.events.prepared.size() == 2);
+  GoAll(all);
+  AwaitStaged(pair.world, all);
+  FinishAll(pair.world, all);
+  REQUIRE(pair.r.events.ended.size() == 1);
+}
+
+TEST_CASE("lanes are kept between attempts of a group and not shared with others", "[move]") {
+  Pair pair(64'000);
+  const Blocks blocks{{0, Run(0, 20'000)}};
+  for (std::uint64_t version = 1; version <= 3; ++version) {
+    Deliver(pair.world, pair.Work(version, blocks, blocks));
+  }
+  REQUIRE(pair.t.fabric->connects() == 1);
+  std::vector<NodeWork> other = pair.Work(4, blocks, blocks);
+  for (NodeWork& each : other) each.work.group = "engine1";
+  Deliver(pair.world, other);
+  REQUIRE(pair.t.fabric->connects() == 2);
+  Deliver(pair.world, pair.Work(5, blocks, blocks));
+  REQUIRE(pair.t.fabric->connects() == 2);
+}
+
+TEST_CASE("two attempts at once have a lane each", "[move]") {
+  Pair pair(64'000);
+  const Blocks first{{0, Run(0, 20'000)}};
+  const Blocks second{{0, Run(30'000, 20'000)}};
+  std::vector<NodeWork> all = pair.Work(1, first, first);
+  for (NodeWork& each : pair.Work(2, second, second)) all.push_back(each);
+  Deliver(pair.world, all);
+  REQUIRE(pair.t.fabric->connects() == 2);
+  REQUIRE(std::equal(pair.target.begin(), pair.target.begin() + 20'000, pair.source.begin()));
+}
+
+TEST_CASE("weights that look like a completion flag are weights", "[move][field][case-88]") {
+  Pair pair(10'000);
+  constexpr std::array<std::array<std::uint8_t, 4>, 2> kStarts{
+      {{0xAB, 0xDC, 0xEF, 0x88}, {0, 0, 0, 0}}};
+  const Blocks blocks{{0, Run(0, 10'000)}};
+  for (std::uint64_t round = 0; round < 100; ++round) {
+    pair.Reset();
+    std::memcpy(pair.source.data(), kStarts[round % 2].data(), 4);
+    Deliver(pair.world, pair.Work(round + 1, blocks, blocks));
+    REQUIRE(std::equal(pair.target.begin(), pair.target.end(), pair.source.begin()));
+  }
+}
+
+TEST_CASE("integrity may be off on both ends", "[move]") {
+  ExecutorOptions options = TestOptions();
+  options.verify = false;
+  Pair pair(64'000, options);
+  SECTION("packed") {
+    pair.RequireDelivered({{0, Run(5, 30'000)}}, {{0, {8, 30, {{1000, 64}}}}});
+  }
+  SECTION("in place") {
+    pair.RequireDelivered({{0, Run(5, 30'000)}}, {{0, Run(8, 30'000)}});
+  }
+}
+
+TEST_CASE("an arena without two slots is refused", "[move]") {
+  LoopbackNetwork network;
+  RegionTable regions;
+  RecordedEvents events;
+  const auto fabric = LoopbackFabric::Create(network, regions).value();
+  const auto copies = CopyPool::Create(0).value();
+  ExecutorOptions options = TestOptions();
+  options.arena_bytes = 2 * options.chunk_bytes - 1;
+  REQUIRE(Executor::Create({*fabric, regions, *copies, events}, options).status().code() ==
+          absl::StatusCode::kInvalidArgument);
+}
+
+/// A random delivery between some nodes, and the image that each one's memory must have after it.
+class RandomDelivery {
+ public:
+  explicit RandomDelivery(std::mt19937_64& rng) : rng_(rng) {
+    const std::size_t count = Draw(rng, 1, 4);
+    std::vector<std::uint64_t> source_ends(count);
+    std::vector<std::uint64_t> target_ends(count);
+    for (std::uint64_t s = Draw(rng, 1, 8); s > 0; --s) {
+      Stream stream{Draw(rng, 0, count - 1), Draw(rng, 0, count - 1), {}, {}};
+      const std::uint64_t bytes = Draw(rng, 1, 20'000);
+      stream.source = MakeRandomEnd(rng, bytes, source_ends[stream.from]);
+      stream.target = MakeRandomEnd(rng, bytes, target_ends[stream.to]);
+      streams_.push_back(std::move(stream));
+    }
+    ExecutorOptions options = TestOptions();
+    options.arena_bytes = Draw(rng, 2, 12) * kTestChunk;
+    options.chunks_in_flight = static_cast<int>(Draw(rng, 1, 6));
+    for (std::size_t i = 0; i < count; ++i) {
+      nodes_.push_back(&world_.Add("n" + std::to_string(i), options));
+      sources_.push_back(nodes_[i]->AddMemory(kRegion, source_ends[i] + 50));
+      targets_.push_back(nodes_[i]->AddMemory(kOther, target_ends[i] + 50));
+    }
+  }
+
+  void Run(std::uint64_t version) {
+    std::vector<NodeWork> all;
+    images_.clear();
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      FillRandom(rng_, sources_[i]);
+      std::fill(targets_[i].begin(), targets_[i].end(), kSentinel);
+      images_.emplace_back(targets_[i].begin(), targets_[i].end());
+      all.push_back({nodes_[i], WorkOf(version)});
+      for (const MoveNode* node : nodes_) all[i].work.peers.push_back(node->Address());
+    }
+    for (std::uint32_t s = 0; s < streams_.size(); ++s) AddStream(s, all);
+    Deliver(world_, all);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      REQUIRE(std::equal(targets_[i].begin(), targets_[i].end(), images_[i].begin()));
+    }
+  }
+
+ private:
+  struct Stream {
+    std::size_t from = 0;
+    std::size_t to = 0;
+    RandomEnd source;
+    RandomEnd target;
+  };
+
+  void AddStream(std::uint32_t number, std::vector<NodeWork>& all) {
+    const auto& [from, to, source, target] = streams_[number];
+    const BoundStream out = nodes_[from]->Bind(MakeStream(source.blocks, kTestChunk), kRegion);
+    const BoundStream in = nodes_[to]->Bind(MakeStream(target.blocks, kTestChunk), kOther);
+    if (from == to) {
+      all[from].work.copies.push_back({out, in});
+    } else {
+      all[from].work.out.push_back({number, nodes_[to]->name, out});
+      all[to].work.in.push_back({number, nodes_[from]->name, in});
+    }
+    std::vector<std::byte> packed;
+    for (const BufferBlock& at : source.blocks) {
+      for (const std::uint64_t byte : AddressesOf(at.block)) packed.push_back(sources_[from][byte]);
+    }
+    std::size_t next = 0;
+    for (const BufferBlock& at : target.blocks) {
+      for (const std::uint64_t byte : AddressesOf(at.block)) images_[to][byte] = packed[next++];
+    }
+  }
+
+  std::mt19937_64& rng_;
+  MoveWorld world_;
+  std::vector<MoveNode*> nodes_;
+  std::vector<std::span<std::byte>> sources_;
+  std::vector<std::span<std::byte>> targets_;
+  std::vector<Stream> streams_;
+  std::vector<std::vector<std::byte>> images_;
+};
+
+TEST_CASE("any streams between any nodes put every byte in its place", "[move][property]") {
+  const int round = GENERATE(range(0, 25));
+  INFO("WB_TEST_SEED=" << RunSeed() << " round " << round);
+  std::mt19937_64 rng = TestRng(round);
+  RandomDelivery delivery(rng);
+  for (std::uint64_t version = 1; version <= 3; ++version) delivery.Run(version);
+}
+
+}  // namespace
+}  // namespace wb::test

@@ -1,0 +1,153 @@
+#include "tests/daemon/move/move_world.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/hash/hash.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/time_slack.h"
+
+namespace wb::test {
+
+ExecutorOptions TestOptions() {
+  ExecutorOptions options;
+  options.arena_bytes = 8 * kTestChunk;  // four slots each way
+  options.chunk_bytes = kTestChunk;
+  options.chunks_in_flight = 4;
+  options.local_copies_at_once = 2;
+  return options;
+}
+
+MoveNode::MoveNode(LoopbackNetwork& network, const std::string& node_name, ExecutorOptions options)
+    : name(node_name), incarnation(absl::HashOf(node_name)) {
+  options.node = name;
+  options.incarnation = incarnation;
+  fabric =
+      std::make_unique<FaultyFabric>(LoopbackFabric::Create(network, regions).value(), regions);
+  copies = CopyPool::Create(1).value();
+  executor = Executor::Create({*fabric, regions, *copies, events}, options).value();
+}
+
+PeerAddress MoveNode::Address() const {
+  return {name, incarnation, fabric->address()};
+}
+
+std::span<std::byte> MoveNode::AddMemory(RegionId id, std::uint64_t bytes) {
+  Region region = Region::AllocateArena(bytes).value();
+  const std::span<std::byte> memory = region.host_memory();
+  executor->AddRegion(id, std::move(region));
+  return memory;
+}
+
+BoundStream MoveNode::Bind(LocalStream stream, RegionId region, std::uint64_t offset) const {
+  return {std::move(stream), {region}, {offset}};
+}
+
+MoveWorld::MoveWorld() {
+  spdlog::set_level(spdlog::level::off);  // a test fails on purpose, often
+}
+
+MoveNode& MoveWorld::Add(const std::string& name, ExecutorOptions options) {
+  return *nodes_.emplace_back(std::make_unique<MoveNode>(network_, name, std::move(options)));
+}
+
+void MoveWorld::Remove(MoveNode& node) {
+  std::erase_if(nodes_, [&node](const auto& each) { return each.get() == &node; });
+}
+
+bool MoveWorld::ProgressAll() {
+  bool any = false;
+  for (const auto& node : nodes_) any = node->executor->Progress() || any;
+  return any;
+}
+
+void MoveWorld::DriveUntil(const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + Slack(std::chrono::seconds(10));
+  while (!done()) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    if (!ProgressAll()) std::this_thread::yield();  // a copy thread has the rest
+  }
+}
+
+void MoveWorld::DriveUntilQuiet() {
+  const auto copying = [](const auto& node) { return node->copies->pending() > 0; };
+  const auto deadline = std::chrono::steady_clock::now() + Slack(std::chrono::seconds(10));
+  while (ProgressAll() || std::any_of(nodes_.begin(), nodes_.end(), copying)) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+  }
+}
+
+AttemptWork WorkOf(std::uint64_t attempt) {
+  AttemptWork work;
+  work.attempt = AttemptId(attempt);
+  work.version = Version(attempt);
+  work.job = "job";
+  work.group = "engine0";
+  return work;
+}
+
+bool Has(const std::vector<AttemptId>& list, AttemptId attempt) {
+  return std::find(list.begin(), list.end(), attempt) != list.end();
+}
+
+absl::Status FailureOf(const MoveNode& node, AttemptId attempt) {
+  for (const auto& [id, status] : node.events.failed) {
+    if (id == attempt) return status;
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+bool IsStaged(const MoveNode& node, AttemptId attempt) {
+  return std::any_of(node.events.staged.begin(), node.events.staged.end(),
+                     [attempt](const auto& each) { return each.first == attempt; });
+}
+
+template <typename Predicate>
+void AwaitAll(MoveWorld& world, const std::vector<NodeWork>& all, const Predicate& predicate) {
+  world.DriveUntil([&all, &predicate] {
+    for (const NodeWork& each : all) {
+      const absl::Status failure = FailureOf(*each.node, each.work.attempt);
+      INFO(each.node->name << ": " << failure.ToString());
+      REQUIRE(failure.ok());
+    }
+    return std::all_of(all.begin(), all.end(), predicate);
+  });
+}
+
+}  // namespace
+
+void PrepareAll(MoveWorld& world, const std::vector<NodeWork>& all) {
+  for (const NodeWork& each : all) each.node->executor->Prepare(each.work);
+  AwaitAll(world, all,
+           [](const NodeWork& each) { return Has(each.node->events.prepared, each.work.attempt); });
+}
+
+void GoAll(const std::vector<NodeWork>& all) {
+  for (const NodeWork& each : all) each.node->executor->Go(each.work.attempt);
+}
+
+void AwaitStaged(MoveWorld& world, const std::vector<NodeWork>& all) {
+  AwaitAll(world, all,
+           [](const NodeWork& each) { return IsStaged(*each.node, each.work.attempt); });
+}
+
+void FinishAll(MoveWorld& world, const std::vector<NodeWork>& all) {
+  for (const NodeWork& each : all) each.node->executor->Finish(each.work.attempt);
+  AwaitAll(world, all,
+           [](const NodeWork& each) { return Has(each.node->events.ended, each.work.attempt); });
+}
+
+void Deliver(MoveWorld& world, const std::vector<NodeWork>& all) {
+  PrepareAll(world, all);
+  GoAll(all);
+  AwaitStaged(world, all);
+  FinishAll(world, all);
+}
+
+}  // namespace wb::test

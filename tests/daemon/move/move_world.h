@@ -1,0 +1,104 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/move/attempt_work.h"
+#include "daemon/move/execute/executor.h"
+#include "tests/support/faulty_fabric.h"
+#include "transport/copy/copy_pool.h"
+#include "transport/loopback/loopback_fabric.h"
+#include "transport/memory/region.h"
+
+namespace wb::test {
+
+constexpr std::byte kSentinel{0xA5};
+
+/// Remembers what was told, in order of its coming.
+class RecordedEvents final : public MoverEvents {
+ public:
+  void OnPrepared(AttemptId attempt) override { prepared.push_back(attempt); }
+  void OnStaged(AttemptId attempt, const BytesByPath& bytes) override {
+    staged.emplace_back(attempt, bytes);
+  }
+  void OnFailed(AttemptId attempt, const absl::Status& status) override {
+    failed.emplace_back(attempt, status);
+  }
+  void OnEnded(AttemptId attempt) override { ended.push_back(attempt); }
+
+  std::vector<AttemptId> prepared;
+  std::vector<std::pair<AttemptId, BytesByPath>> staged;
+  std::vector<std::pair<AttemptId, absl::Status>> failed;
+  std::vector<AttemptId> ended;
+};
+
+/// Small figures, so that a few KiB make many chunks and want more slots than there are.
+inline constexpr std::uint64_t kTestChunk = 4096;
+ExecutorOptions TestOptions();
+
+/// A daemon's data plane over a loopback fabric.
+struct MoveNode {
+  MoveNode(LoopbackNetwork& network, const std::string& name, ExecutorOptions options);
+
+  PeerAddress Address() const;
+  /// Memory of the daemon's own that stands for a worker's; it stays where it is.
+  std::span<std::byte> AddMemory(RegionId id, std::uint64_t bytes);
+  /// Binds a stream to one region that holds buffer 0.
+  BoundStream Bind(LocalStream stream, RegionId region, std::uint64_t offset = 0) const;
+
+  std::string name;
+  Incarnation incarnation;
+  // Destroyed bottom-up: the pool's threads end before the memory goes.
+  RegionTable regions;
+  std::unique_ptr<FaultyFabric> fabric;
+  std::unique_ptr<CopyPool> copies;
+  RecordedEvents events;
+  std::unique_ptr<Executor> executor;
+};
+
+/// Some nodes on one network, driven by the test's thread.
+class MoveWorld {
+ public:
+  MoveWorld();
+  MoveNode& Add(const std::string& name, ExecutorOptions options = TestOptions());
+  /// Lets all nodes do what is due until `done`, or fails the test after ten seconds.
+  void DriveUntil(const std::function<bool()>& done);
+  /// Lets all nodes do what is due until nothing is, the copy pools included.
+  void DriveUntilQuiet();
+  LoopbackNetwork& network() { return network_; }
+  void Remove(MoveNode& node);
+
+ private:
+  bool ProgressAll();
+
+  LoopbackNetwork network_;
+  std::vector<std::unique_ptr<MoveNode>> nodes_;
+};
+
+/// A node's part of an attempt.
+struct NodeWork {
+  MoveNode* node = nullptr;
+  AttemptWork work;
+};
+
+/// The empty work of an attempt of job "job", group "engine0".
+AttemptWork WorkOf(std::uint64_t attempt);
+
+void PrepareAll(MoveWorld& world, const std::vector<NodeWork>& all);
+void GoAll(const std::vector<NodeWork>& all);
+void AwaitStaged(MoveWorld& world, const std::vector<NodeWork>& all);
+void FinishAll(MoveWorld& world, const std::vector<NodeWork>& all);
+/// All of these: from Prepare to OnEnded, without a failure anywhere.
+void Deliver(MoveWorld& world, const std::vector<NodeWork>& all);
+
+bool Has(const std::vector<AttemptId>& list, AttemptId attempt);
+/// The failure that was reported, or OK.
+absl::Status FailureOf(const MoveNode& node, AttemptId attempt);
+
+}  // namespace wb::test

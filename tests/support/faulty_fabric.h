@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "transport/fabric.h"
+#include "transport/memory/region.h"
+
+namespace wb::test {
+
+/// What a faulty fabric does to the payloads it receives; they count from 0, hellos (no bytes) not
+/// among them.
+struct ReceiveFaults {
+  std::set<std::uint64_t> corrupt;  // a byte of the landed payload is flipped
+  std::set<std::uint64_t> drop;     // the announcement is never shown: it stays on its way
+};
+
+/// Another fabric with faults on its receiving side. Behaves like it otherwise.
+class FaultyFabric final : public Fabric {
+ public:
+  FaultyFabric(std::unique_ptr<Fabric> inner, const RegionTable& regions)
+      : inner_(std::move(inner)), regions_(regions) {}
+
+  void Inject(ReceiveFaults faults) { faults_ = std::move(faults); }
+  /// While on, events of messages stay undelivered, as if the network were slow.
+  void Withhold(bool on) { withhold_ = on; }
+  /// Sends after this fail with `status` without being posted; OK ends it.
+  void FailSends(absl::Status status) { send_status_ = std::move(status); }
+  /// Payloads announced so far; connections made so far.
+  std::uint64_t payloads() const { return payloads_; }
+  std::uint64_t connects() const { return connects_; }
+  std::size_t withheld() const { return withheld_.size(); }
+
+  const FabricTraits& traits() const override { return inner_->traits(); }
+  const std::string& address() const override { return inner_->address(); }
+  void SetReceiver(Receiver receiver) override;
+  absl::StatusOr<EndpointId> Connect(const std::string& address) override {
+    ++connects_;
+    return inner_->Connect(address);
+  }
+  absl::Status Send(EndpointId endpoint,
+                    std::span<const std::byte> header,
+                    const MemoryRef& payload,
+                    std::uint64_t tag) override;
+  absl::Status Accept(AnnouncementId id, const Landing& landing) override;
+  absl::Status Refuse(AnnouncementId id, absl::Status reason) override {
+    return inner_->Refuse(id, std::move(reason));
+  }
+  void CloseForced(EndpointId endpoint) override { inner_->CloseForced(endpoint); }
+  bool Progress(std::vector<FabricEvent>& events) override;
+  int wakeup_fd() const override { return inner_->wakeup_fd(); }
+  absl::StatusOr<bool> Arm() override { return inner_->Arm(); }
+
+ private:
+  absl::StatusOr<std::optional<Landing>> OnAnnouncement(const Announcement& announcement);
+  void Note(std::uint64_t payload, const Landing& landing);
+
+  std::unique_ptr<Fabric> inner_;
+  const RegionTable& regions_;
+  Receiver receiver_;
+  ReceiveFaults faults_;
+  bool withhold_ = false;
+  absl::Status send_status_;
+  std::uint64_t payloads_ = 0;
+  std::uint64_t connects_ = 0;
+  absl::flat_hash_map<AnnouncementId, std::uint64_t> held_;        // to the payload's number
+  absl::flat_hash_map<std::uint64_t, MemoryRef> to_be_corrupted_;  // by tag
+  std::vector<FabricEvent> withheld_;
+};
+
+}  // namespace wb::test
