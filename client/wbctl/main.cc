@@ -6,6 +6,7 @@
 
 #include "client/wbctl/exit_code.h"
 #include "client/wbctl/layout_command.h"
+#include "client/wbctl/rehearse_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"WeightBridge: plan, rehearse and watch the transfer of model weights"};
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 
   wb::ExitCode exit = wb::ExitCode::kDone;
+  wb::AddRehearseCommand(app, exit);
   wb::AddLayoutCommand(app, exit);
 
   try {

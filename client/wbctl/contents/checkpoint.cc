@@ -31,6 +31,7 @@ Refusals Refuse(const fs::path& path, const std::string& text) {
 struct FileList {
   std::vector<fs::path> files;
   std::map<std::string, std::string> weight_map;  // tensor -> file name
+  bool sharded = true;
 };
 
 std::variant<FileList, Refusals> ReadIndex(const fs::path& path) {
@@ -75,14 +76,14 @@ std::variant<FileList, Refusals> ListFolder(const fs::path& folder) {
   if (indexes.size() == 1) return ReadIndex(indexes.front());
   if (files.empty()) return Refuse(folder, "holds no *.safetensors");
   std::sort(files.begin(), files.end());
-  return FileList{std::move(files), {}};
+  return FileList{.files = std::move(files), .weight_map = {}};
 }
 
 std::variant<FileList, Refusals> ListFiles(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return ListFolder(path);
   if (absl::EndsWith(path.filename().string(), kIndexSuffix)) return ReadIndex(path);
-  return FileList{{path}, {}};
+  return FileList{.files = {path}, .weight_map = {}, .sharded = false};
 }
 
 void Append(Refusals& to, Refusals from) {
@@ -124,6 +125,7 @@ std::variant<Checkpoint, Refusals> Checkpoint::Open(const fs::path& path) {
   const FileList& list = std::get<FileList>(listed);
 
   Checkpoint checkpoint;
+  checkpoint.sharded_ = list.sharded;
   Refusals refusals;
   for (const fs::path& file : list.files) {
     std::variant<SafetensorsFile, Refusals> opened = SafetensorsFile::Open(file);

@@ -30,6 +30,8 @@ class Checkpoint {
   static std::variant<Checkpoint, Refusals> Open(const std::filesystem::path& path);
 
   const std::vector<SafetensorsFile>& files() const { return files_; }
+  /// Opened as a folder or by its index: a copy of it is a folder too.
+  bool sharded() const { return sharded_; }
   const std::vector<Entry>& entries() const { return entries_; }
   /// The entry of that name, or null.
   const Entry* Find(std::string_view name) const;
@@ -41,6 +43,7 @@ class Checkpoint {
   Checkpoint() = default;
   std::vector<SafetensorsFile> files_;
   std::vector<Entry> entries_;
+  bool sharded_ = false;
 };
 
 }  // namespace wb

@@ -10,12 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "client/wbctl/process/unique_fd.h"
+#include "planner/base/fd_handle.h"
 
 namespace wb {
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FdHandle fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path.string()));
   struct stat stat {};
   if (::fstat(fd.get(), &stat) != 0) {

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "client/wbctl/process/child.h"
+#include "client/wbctl/process/control_channel.h"
+#include "planner/base/fd_handle.h"
+
+namespace wb {
+
+/// What a Supervisor has seen.
+struct SupervisorEvent {
+  enum class Kind : std::uint8_t {
+    kEnded,     // `child` has ended: child(i).Ended() says how
+    kSaid,      // `child` sent `text` over its control channel
+    kNotified,  // `child` sent `text` to the notify socket, lines "NAME=VALUE"
+    kSignal,    // this process was sent `signal`
+  };
+  Kind kind = Kind::kEnded;
+  std::size_t child = 0;
+  std::string text;
+  int signal = 0;
+};
+
+/// The children of this process, watched together: their ends, their messages, and the signals
+/// that ask us to stop. One poll, no thread. All children end with it, and the notify socket's
+/// file goes. Only one at a time: while it lives SIGINT, SIGTERM and SIGHUP are blocked and come
+/// out of Next as events.
+class Supervisor {
+ public:
+  /// Binds a datagram socket at `notify_path`, which must not exist yet.
+  static absl::StatusOr<Supervisor> Create(const std::filesystem::path& notify_path);
+  ~Supervisor();
+  Supervisor(Supervisor&&) noexcept;
+  Supervisor& operator=(Supervisor&&) = delete;
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  /// Starts a child whose readiness comes to the notify socket ($NOTIFY_SOCKET is set for it).
+  /// Returns its index.
+  absl::StatusOr<std::size_t> StartNotifying(ChildOptions options);
+  /// Starts a child with a control channel at its kControlFd. Returns its index.
+  absl::StatusOr<std::size_t> StartControlled(ChildOptions options);
+
+  std::size_t size() const { return watched_.size(); }
+  Child& child(std::size_t index) { return watched_[index].child; }
+  const Child& child(std::size_t index) const { return watched_[index].child; }
+  absl::Status Send(std::size_t index, const std::string& message) const;
+
+  /// The next event; nothing when `deadline` has passed without one. A child's messages come
+  /// before its end; each end is told once.
+  absl::StatusOr<std::optional<SupervisorEvent>> Next(
+      std::chrono::steady_clock::time_point deadline);
+
+ private:
+  struct Watched {
+    Child child;
+    std::optional<ControlChannel> control;
+    bool end_told = false;
+  };
+  Supervisor() = default;
+  std::optional<SupervisorEvent> TakeSignal() const;
+  std::optional<SupervisorEvent> TakeNotice() const;
+  std::optional<SupervisorEvent> TakeFrom(std::size_t index);
+
+  std::filesystem::path notify_path_;
+  FdHandle notify_;
+  FdHandle signals_;
+  std::vector<Watched> watched_;
+};
+
+}  // namespace wb

@@ -1,0 +1,200 @@
+#include "client/wbctl/rehearse/rehearsal.h"
+
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "client/wbctl/contents/checkpoint_copy.h"
+#include "client/wbctl/contents/same_storage.h"
+#include "client/wbctl/rehearse/cluster.h"
+#include "client/wbctl/rehearse/leader_counters.h"
+#include "client/wbctl/rehearse/run_directory.h"
+#include "planner/base/checked_math.h"
+#include "planner/base/status_macros.h"
+
+namespace wb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kAskTimeout{10'000};
+constexpr std::size_t kMaxDifferences = 20;
+
+/// Memory that this machine can still give, in bytes, as the kernel estimates it.
+std::optional<std::uint64_t> AvailableMemory() {
+  std::ifstream in("/proc/meminfo");
+  std::string name;
+  std::uint64_t kib = 0;
+  std::string unit;
+  while (in >> name >> kib) {
+    if (name == "MemAvailable:") return kib * 1024;
+    std::getline(in, unit);
+  }
+  return std::nullopt;
+}
+
+/// All buffers of all workers must fit this machine: better said now than by the kernel's killer.
+absl::Status CheckMemory(const Job& job) {
+  std::uint64_t bytes = 0;
+  for (const Layout& layout : job.layouts) {
+    for (const Buffer& buffer : layout.buffers) {
+      WB_ASSIGN_OR_RETURN(bytes, CheckedAdd(bytes, buffer.bytes));
+    }
+  }
+  const std::optional<std::uint64_t> available = AvailableMemory();
+  if (!available || bytes <= *available) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the workers' buffers have ", bytes, " bytes, this machine has ", *available, " available"));
+}
+
+absl::Status MakeDumpFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot make the folder ", folder.string(), ": ", error.message()));
+}
+
+/// The spec that all workers share.
+WorkerSpec CommonSpec(const Job& job, const RehearsalOptions& options) {
+  WorkerSpec spec{.layout = "", .socket = "", .checkpoint = "", .ties = {}};
+  spec.timeout_ms = options.timeout.count();
+  spec.fill = options.fill;
+  if (!options.checkpoint.empty()) spec.checkpoint = fs::absolute(options.checkpoint).string();
+  spec.ties = SameStorageNames(job);
+  return spec;
+}
+
+/// The leader's counters of a version.
+absl::Status AddCounters(const ::weightbridge::v1::VersionStatus& known, VersionResult& version) {
+  version.average_stall_ms = known.average_stall_ms();
+  version.end_to_end_ms = known.end_to_end_ms();
+  version.bound_bytes = known.bound_bytes();
+  for (const ::weightbridge::v1::DeliveryStatus& delivery : known.deliveries()) {
+    version.bytes_planned += delivery.bytes_planned();
+    for (const auto& [path, bytes] : delivery.bytes_by_path()) {
+      version.bytes_by_path[path] += bytes;
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Adds what the workers' checks have found.
+void AddChecks(const Job& job,
+               const std::vector<StepReport>& reports,
+               VersionResult& version,
+               RehearsalResult& result) {
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const CheckResult& check = reports[i].check;
+    const Layout& layout = job.layouts[i];
+    version.verified_hole_bytes += check.hole_bytes;
+    (layout.role == Role::kRollout ? version.verified_bytes : version.verified_source_bytes) +=
+        check.element_bytes;
+    if (check.mismatches == 0) continue;
+    result.mismatches.push_back(
+        {layout.name.ToString(), version.version, check.mismatches, check.first});
+  }
+}
+
+absl::Status RunVersions(Cluster& cluster,
+                         const Job& job,
+                         const RehearsalOptions& options,
+                         RehearsalResult& result) {
+  LeaderCounters leader(cluster.leader_target());
+  for (std::uint64_t i = 0; i < options.versions && !result.differs(); ++i) {
+    VersionResult version{.version = options.first_version + i, .bytes_by_path = {}};
+    for (const Step step : {Step::kPrepare, Step::kMove}) {
+      const Order order{.step = step, .version = version.version, .paths = {}};
+      WB_RETURN_IF_ERROR(cluster.Take(order).status());
+    }
+    WB_ASSIGN_OR_RETURN(const auto known, leader.Ask(job.name, version.version, kAskTimeout));
+    WB_RETURN_IF_ERROR(AddCounters(known, version));
+    WB_ASSIGN_OR_RETURN(
+        const std::vector<StepReport> reports,
+        cluster.Take({.step = Step::kCheck, .version = version.version, .paths = {}}));
+    AddChecks(job, reports, version, result);
+    if (options.progress) options.progress(absl::StrCat("version ", version.version, " checked"));
+    result.versions.push_back(std::move(version));
+  }
+  return absl::OkStatus();
+}
+
+/// The first rollout group, by name.
+std::string FirstEngine(const Job& job) {
+  for (const Layout& layout : job.layouts) {
+    if (layout.role == Role::kRollout) return layout.name.group;
+  }
+  return "";
+}
+
+/// Gathers the checkpoint from one engine; what every other engine holds has been compared with
+/// it element by element.
+absl::Status Export(Cluster& cluster,
+                    const Job& job,
+                    const Checkpoint& checkpoint,
+                    const fs::path& out,
+                    RehearsalResult& result) {
+  WB_ASSIGN_OR_RETURN(CheckpointCopy copy, CheckpointCopy::Create(checkpoint, fs::absolute(out)));
+  WB_RETURN_IF_ERROR(
+      cluster
+          .Take({.step = Step::kExport, .version = 0, .paths = {copy.path().string()}},
+                FirstEngine(job))
+          .status());
+  WB_ASSIGN_OR_RETURN(result.export_differences, copy.Differences(kMaxDifferences));
+  WB_RETURN_IF_ERROR(copy.Commit());
+  result.exported = true;
+  return absl::OkStatus();
+}
+
+absl::Status RunSteps(Cluster& cluster,
+                      const Job& job,
+                      const Checkpoint* checkpoint,
+                      const RehearsalOptions& options,
+                      RehearsalResult& result) {
+  result.daemon_pids = cluster.daemon_pids();
+  result.worker_pids = cluster.worker_pids();
+  WB_RETURN_IF_ERROR(RunVersions(cluster, job, options, result));
+  if (!options.dump.empty()) {
+    const std::string folder = fs::absolute(options.dump).string();
+    WB_RETURN_IF_ERROR(
+        cluster.Take({.step = Step::kDump, .version = 0, .paths = {folder}}).status());
+  }
+  if (checkpoint != nullptr && !options.export_to.empty()) {
+    WB_RETURN_IF_ERROR(Export(cluster, job, *checkpoint, options.export_to, result));
+  }
+  return cluster.Leave();
+}
+
+}  // namespace
+
+absl::Status Rehearse(const LoadedJob& job,
+                      const Plan& plan,
+                      const Checkpoint* checkpoint,
+                      const RehearsalOptions& options,
+                      RehearsalResult& result) {
+  WB_RETURN_IF_ERROR(CheckMemory(job.job));
+  if (!options.dump.empty()) WB_RETURN_IF_ERROR(MakeDumpFolder(options.dump));
+  // Declared before the cluster: the processes end before their folder goes.
+  WB_ASSIGN_OR_RETURN(RunDirectory directory, RunDirectory::Create());
+  if (options.keep) {
+    directory.Keep();
+    if (options.progress) options.progress("kept: " + directory.path().string());
+  }
+  const ClusterOptions cluster_options{.daemon_binary = options.daemon_binary,
+                                       .worker_binary = options.worker_binary,
+                                       .run_directory = directory.path(),
+                                       .transport = options.transport,
+                                       .timeout = options.timeout,
+                                       .progress = options.progress};
+  WB_ASSIGN_OR_RETURN(
+      std::unique_ptr<Cluster> cluster,
+      Cluster::Start(job, cluster_options, CommonSpec(job.job, options), options.flip));
+  return RunSteps(*cluster, job.job, checkpoint, options, result);
+}
+
+}  // namespace wb

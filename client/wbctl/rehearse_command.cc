@@ -1,0 +1,169 @@
+#include "client/wbctl/rehearse_command.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+#include "client/wbctl/contents/checkpoint.h"
+#include "client/wbctl/contents/checkpoint_contents.h"
+#include "client/wbctl/output.h"
+#include "client/wbctl/process/mapped_file.h"
+#include "client/wbctl/rehearse/rehearsal.h"
+#include "client/wbctl/rehearse/worker_process.h"
+#include "planner/solve/planner.h"
+#include "proto/convert.h"
+
+namespace wb {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CommandOptions {
+  fs::path file;
+  OutputFormat output = OutputFormat::kTable;
+  std::int64_t timeout_s = 120;
+  bool verbose = false;
+  std::optional<std::uint64_t> versions;
+  RehearsalOptions rehearsal;
+};
+
+/// What is rehearsed, whole and checked.
+struct Input {
+  LoadedJob job;
+  Plan plan;
+  std::optional<Checkpoint> checkpoint;
+};
+
+void Append(Refusals& to, Refusals from) {
+  std::move(from.begin(), from.end(), std::back_inserter(to));
+}
+
+/// Every reason against the checkpoint, alone and with the job; or the checkpoint.
+std::variant<Checkpoint, Refusals> LoadCheckpoint(const Job& job, const RehearsalOptions& options) {
+  std::variant<Checkpoint, Refusals> opened = Checkpoint::Open(options.checkpoint);
+  const auto* checkpoint = std::get_if<Checkpoint>(&opened);
+  if (checkpoint == nullptr) return opened;
+  Refusals refusals = CheckpointMismatches(job, *checkpoint);
+  if (!options.export_to.empty()) Append(refusals, ExportObstacles(job, *checkpoint));
+  if (!refusals.empty()) return refusals;
+  return opened;
+}
+
+/// All input, or every reason why it is refused.
+std::variant<Input, Refusals> Load(const CommandOptions& options) {
+  const absl::StatusOr<MappedFile> file = MappedFile::Open(options.file);
+  if (!file.ok()) return Refusals{{"file", "", "", std::string(file.status().message())}};
+  std::variant<LoadedJob, Refusals> loaded = JobFromJson(
+      std::string_view(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
+  if (auto* refusals = std::get_if<Refusals>(&loaded)) return std::move(*refusals);
+  Input input{std::move(std::get<LoadedJob>(loaded)), {}, {}};
+  std::variant<Plan, Refusals> solved = Solve(input.job.job);
+  if (auto* refusals = std::get_if<Refusals>(&solved)) return std::move(*refusals);
+  input.plan = std::move(std::get<Plan>(solved));
+  if (options.rehearsal.checkpoint.empty()) return input;
+  std::variant<Checkpoint, Refusals> checkpoint = LoadCheckpoint(input.job.job, options.rehearsal);
+  if (auto* refusals = std::get_if<Refusals>(&checkpoint)) return std::move(*refusals);
+  input.checkpoint = std::move(std::get<Checkpoint>(checkpoint));
+  return input;
+}
+
+/// The worker named by --flip, or "" when there is none of that name.
+bool KnownWorker(const Job& job, const std::string& name) {
+  return std::any_of(job.layouts.begin(), job.layouts.end(),
+                     [&](const Layout& layout) { return layout.name.ToString() == name; });
+}
+
+ExitCode RunRehearse(const CommandOptions& options) {
+  std::variant<Input, Refusals> loaded = Load(options);
+  if (const auto* refusals = std::get_if<Refusals>(&loaded)) {
+    return PrintRefusals(*refusals, options.output);
+  }
+  const Input& input = std::get<Input>(loaded);
+  RehearsalOptions rehearsal = options.rehearsal;
+  if (!rehearsal.flip.empty() && !KnownWorker(input.job.job, rehearsal.flip)) {
+    std::cerr << "wbctl rehearse: --flip " << rehearsal.flip << " is no worker of the file\n";
+    return ExitCode::kUsage;
+  }
+  rehearsal.timeout = std::chrono::seconds(options.timeout_s);
+  // A checkpoint's elements are the same in every version: one says it all, unless more are asked.
+  rehearsal.versions = options.versions.value_or(input.checkpoint ? 1 : 3);
+  if (options.verbose) {
+    rehearsal.progress = [](const std::string& line) { std::cerr << line << std::endl; };
+  }
+  std::error_code error;
+  rehearsal.worker_binary = fs::read_symlink("/proc/self/exe", error);
+  if (error) return PrintFailure(absl::NotFoundError("cannot read /proc/self/exe"));
+  if (rehearsal.daemon_binary.empty()) {
+    rehearsal.daemon_binary = rehearsal.worker_binary.parent_path() / "weightbridged";
+  }
+  RehearsalResult result;
+  const absl::Status status = Rehearse(
+      input.job, input.plan, input.checkpoint ? &*input.checkpoint : nullptr, rehearsal, result);
+  if (!status.ok()) return PrintFailure(status);
+  std::cout << (options.output == OutputFormat::kJson ? ToJson(result) : ToTable(result))
+            << std::flush;
+  std::cerr << DescribeDifferences(result);
+  return result.differs() ? ExitCode::kDiffers : ExitCode::kDone;
+}
+
+void AddFillOptions(CLI::App& command, CommandOptions& options) {
+  static const std::map<std::string, Fill> kFills{
+      {"hash", Fill::kHash}, {"row", Fill::kRow}, {"index", Fill::kIndex}};
+  RehearsalOptions& rehearsal = options.rehearsal;
+  CLI::Option* fill = command.add_option("--fill", rehearsal.fill, "what the elements hold")
+                          ->transform(CLI::CheckedTransformer(kFills))
+                          ->option_text("hash|row|index");
+  command
+      .add_option("--versions", options.versions,
+                  "how many; default 3, or 1 with --checkpoint, whose elements are always the same")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+  command.add_option("--first-version", rehearsal.first_version, "number of the first version")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 62));
+  CLI::Option* checkpoint = command
+                                .add_option("--checkpoint", rehearsal.checkpoint,
+                                            "fill the trainers from a safetensors checkpoint")
+                                ->excludes(fill);
+  command
+      .add_option("--export", rehearsal.export_to,
+                  "gather the checkpoint from the first engine into this file, and compare")
+      ->needs(checkpoint);
+  command.add_option("--dump", rehearsal.dump, "write each rollout param to this folder, as .npy");
+  command.add_option("--flip", rehearsal.flip,
+                     "spoil one bit of this worker's memory, to see that the check notices");
+}
+
+}  // namespace
+
+void AddRehearseCommand(CLI::App& app, ExitCode& exit) {
+  const auto options = std::make_shared<CommandOptions>();
+  CLI::App* command = app.add_subcommand(
+      "rehearse", "run a layout file's daemons and workers on this machine and check every byte");
+  command->add_option("FILE", options->file, "a layout file")->required();
+  AddOutputOption(*command, options->output);
+  AddFillOptions(*command, *options);
+  RehearsalOptions& rehearsal = options->rehearsal;
+  command->add_option("--transport", rehearsal.transport, "between daemons")
+      ->check(CLI::IsMember({"tcp", "auto"}));
+  command->add_option("--timeout", options->timeout_s, "seconds that any one step may take")
+      ->check(CLI::Range(1, 86'400));
+  command->add_flag("--keep", rehearsal.keep, "keep the folder with configurations and logs");
+  command->add_option("--daemon-binary", rehearsal.daemon_binary,
+                      "default: weightbridged beside this program");
+  command->add_flag("-v,--verbose", options->verbose, "say what is started and done");
+  command->callback([options, &exit] { exit = RunRehearse(*options); });
+
+  const auto spec = std::make_shared<fs::path>();
+  CLI::App* worker = app.add_subcommand("rehearse-worker", "")->group("");
+  worker->add_option("SPEC", *spec)->required();
+  worker->callback([spec, &exit] { exit = RunWorkerProcess(*spec); });
+}
+
+}  // namespace wb
