@@ -32,15 +32,20 @@ struct RehearsalOptions {
   std::function<void(const std::string&)> progress;
 };
 
+/// What is rehearsed; all checked, and borrowed for the call.
+struct RehearsalInput {
+  const LoadedJob& job;
+  const Plan& plan;              // of job.job
+  const Checkpoint* checkpoint;  // null: none; else it has all of the job's tensors
+};
+
 /// The whole system on this machine: a daemon process for each node, a worker process for each
 /// layout, every version published, received, and compared byte for byte by every worker. Ends
 /// early, and well, after the first version in which bytes differ: `result.differs()`.
 ///
 /// An error names the process or step that failed. Nothing is left behind either way, but the
-/// run directory where it is to be kept. `checkpoint` is null without one.
-[[nodiscard]] absl::Status Rehearse(const LoadedJob& job,
-                                    const Plan& plan,
-                                    const Checkpoint* checkpoint,
+/// run directory where it is to be kept.
+[[nodiscard]] absl::Status Rehearse(const RehearsalInput& input,
                                     const RehearsalOptions& options,
                                     RehearsalResult& result);
 
