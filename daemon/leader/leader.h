@@ -98,8 +98,11 @@ class Leader final : public PeerEvents {
   void OnPeerLost(PeerId peer, const absl::Status& why) override;
 
   Term term() const;
+  /// Messages dropped because they spoke of unknown streams, sessions or attempts, or out of turn.
+  std::uint64_t stale_messages() const;
+  /// Of one job; empty: of all. Likewise below.
   std::vector<MemberSnapshot> Members(const std::string& job) const;
-  /// Newest first; `last` 0: all that are kept.
+  /// Newest first in each job; `last` 0: all that are kept.
   std::vector<VersionSnapshot> Versions(const std::string& job, std::uint32_t last) const;
   /// Sentences: what is waited for, since when.
   std::vector<std::string> Waits() const;

@@ -1,0 +1,318 @@
+#include "daemon/leader/deliveries.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "daemon/leader/waits.h"
+#include "daemon/state/attempt_id.h"
+
+namespace wb {
+namespace {
+
+std::string Title(const DeliveryRef& ref) {
+  return absl::StrCat("job ", ref.job.name, " version ", ref.publication.version.value(), " to ",
+                      ref.delivery.group);
+}
+
+/// All workers of the attempt: the trainers and the group.
+AttemptId AttemptOf(const DeliveryRef& ref, Term term) {
+  AttemptKey key{term,
+                 ref.job.name,
+                 ref.delivery.group,
+                 ref.publication.version,
+                 ref.publication.plan->plan.fingerprint,
+                 {}};
+  for (const auto& [name, member] : ref.job.members.all()) {
+    if (member.role() == Role::kTrainer || name.group == ref.delivery.group) {
+      key.epochs.emplace(name, member.epoch);
+    }
+  }
+  return MakeAttemptId(key);
+}
+
+void Add(BytesByPath& sum, const BytesByPath& bytes) {
+  sum.tcp += bytes.tcp;
+  sum.shm += bytes.shm;
+  sum.local += bytes.local;
+}
+
+template <typename Predicate>
+bool AllParticipants(const Delivery& delivery, Predicate predicate) {
+  return std::all_of(delivery.participants.begin(), delivery.participants.end(),
+                     [&](const auto& entry) { return predicate(entry.second); });
+}
+
+double SecondsBetween(Timers::Clock::time_point from, Timers::Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+std::optional<DeliveryRef> Deliveries::Find(AttemptId attempt) {
+  const auto owner = state_.attempts.find(attempt);
+  if (owner == state_.attempts.end()) return std::nullopt;
+  LeaderJob& job = state_.jobs.at(owner->second.job);
+  Publication& publication = job.publications.at(owner->second.version);
+  return DeliveryRef{job, publication, publication.deliveries.at(owner->second.group)};
+}
+
+std::optional<Deliveries::Found> Deliveries::Expect(const std::string& node,
+                                                    AttemptId attempt,
+                                                    DeliveryState state) {
+  if (const std::optional<DeliveryRef> ref = Find(attempt); ref.has_value()) {
+    const auto peer = ref->delivery.participants.find(node);
+    if (peer != ref->delivery.participants.end() && ref->delivery.state == state) {
+      return Found{*ref, peer->second};
+    }
+  }
+  ++state_.stale_messages;
+  return std::nullopt;
+}
+
+void Deliveries::Accept(const DeliveryRef& ref, std::int32_t rank, Caller caller) {
+  ref.delivery.accepted.insert_or_assign(rank, std::move(caller));
+  if (ref.delivery.accepted.size() == ref.job.members.OfGroup(ref.delivery.group).size()) {
+    Prepare(ref);
+  }
+}
+
+void Deliveries::Prepare(const DeliveryRef& ref) {
+  Delivery& delivery = ref.delivery;
+  delivery.attempt = AttemptOf(ref, state_.term);
+  delivery.prepare_sent = state_.turns.Now();
+  delivery.since = *delivery.prepare_sent;
+  state_.attempts[*delivery.attempt] = {ref.job.name, ref.publication.version, delivery.group};
+  for (const auto& [node, others] : ref.publication.plan->groups.at(delivery.group).exchanges) {
+    delivery.participants[node];
+  }
+  // A rank that wants nothing takes part all the same: it commits with its group.
+  for (const std::string& node : ref.job.NodesOfGroup(delivery.group)) {
+    delivery.participants[node];
+  }
+  for (const auto& [node, peer] : delivery.participants) {
+    state_.peers.Send(node, PrepareMessage(ref, node));
+  }
+}
+
+PrepareAttempt Deliveries::PrepareMessage(const DeliveryRef& ref, const std::string& node) {
+  const SolvedPlan& solved = *ref.publication.plan;
+  PrepareAttempt message;
+  message.attempt = *ref.delivery.attempt;
+  message.job = ref.job.name;
+  message.group = ref.delivery.group;
+  message.version = ref.publication.version;
+  message.fingerprint = solved.plan.fingerprint;
+  if (Peer* peer = state_.peers.FindNode(node); peer != nullptr) {
+    std::uint64_t& sent = peer->plans_sent[{ref.job.name, ref.delivery.group}];
+    if (sent != solved.serial) {
+      message.plan = MakePlanPart(solved.job, solved.plan, ref.delivery.group, node);
+      sent = solved.serial;
+    }
+  }
+  const auto& exchanges = solved.groups.at(ref.delivery.group).exchanges;
+  if (const auto others = exchanges.find(node); others != exchanges.end()) {
+    for (const std::string& other : others->second) {
+      const Peer* peer = state_.peers.FindNode(other);
+      if (peer == nullptr) continue;  // lost: the delivery is about to hear of it
+      message.peers.push_back({other, peer->hello.incarnation, peer->hello.data_address});
+    }
+  }
+  for (const auto& [name, member] : ref.job.members.all()) {
+    const bool takes_part = member.role() == Role::kTrainer || name.group == ref.delivery.group;
+    if (takes_part && member.node() == node) message.epochs.emplace(name.ToString(), member.epoch);
+  }
+  return message;
+}
+
+void Deliveries::OnPrepared(const std::string& node, AttemptId attempt) {
+  const std::optional<Found> found = Expect(node, attempt, DeliveryState::kWaiting);
+  if (!found.has_value()) return;
+  found->peer.prepared = true;
+  Advance(found->ref);
+}
+
+void Deliveries::Go(const DeliveryRef& ref) {
+  const auto now = state_.turns.Now();
+  for (auto& [version, earlier] : ref.job.publications) {
+    const auto delivery = earlier.deliveries.find(ref.delivery.group);
+    if (delivery == earlier.deliveries.end()) continue;
+    // In place: from the first byte on the older version is no more.
+    if (delivery->second.state == DeliveryState::kCommitted) {
+      Step(ref.job.name, earlier, delivery->second, DeliveryState::kRetired, now);
+    }
+  }
+  Step(ref.job.name, ref.publication, ref.delivery, DeliveryState::kMoving, now);
+  ref.delivery.went = now;
+  for (const auto& [rank, caller] : ref.delivery.accepted) {
+    if (Member* member = ref.job.members.Find(caller.session); member != nullptr) {
+      member->memory = MemoryState::kInvalid;
+    }
+  }
+  SendToAll(ref.delivery, GoAttempt{*ref.delivery.attempt});
+}
+
+void Deliveries::OnStaged(const std::string& node, AttemptId attempt, const BytesByPath& bytes) {
+  const std::optional<Found> found = Expect(node, attempt, DeliveryState::kMoving);
+  if (!found.has_value() || found->peer.staged) return;
+  found->peer.staged = true;
+  Add(found->ref.delivery.bytes, bytes);
+  Advance(found->ref);
+}
+
+void Deliveries::OnCommitted(const std::string& node, AttemptId attempt) {
+  const std::optional<Found> found = Expect(node, attempt, DeliveryState::kInstalling);
+  if (!found.has_value()) return;
+  found->peer.committed = true;
+  Advance(found->ref);
+}
+
+void Deliveries::OnAborted(const std::string& node, AttemptId attempt) {
+  const std::optional<Found> found = Expect(node, attempt, DeliveryState::kFailed);
+  if (!found.has_value()) return;
+  found->peer.aborted = true;
+  Advance(found->ref);
+}
+
+void Deliveries::OnFailed(const std::string& node, AttemptId attempt, const absl::Status& status) {
+  const std::optional<DeliveryRef> ref = Find(attempt);
+  if (!ref.has_value() || !ref->delivery.participants.contains(node)) {
+    ++state_.stale_messages;
+    return;
+  }
+  const absl::Status reason(
+      status.ok() ? absl::StatusCode::kInternal : status.code(),
+      absl::StrCat("node ", node, ": ",
+                   status.ok() ? "failed without a reason" : status.message()));
+  Fail(*ref, reason);
+  events_.OnDeliveryChanged(ref->job, ref->publication);
+}
+
+void Deliveries::Advance(const DeliveryRef& ref) {
+  Delivery& delivery = ref.delivery;
+  switch (delivery.state) {
+    case DeliveryState::kWaiting:
+      if (!AllParticipants(delivery, [](const AttemptPeer& peer) { return peer.prepared; })) return;
+      Step(ref.job.name, ref.publication, delivery, DeliveryState::kPrepared, state_.turns.Now());
+      break;
+    case DeliveryState::kMoving:
+      if (!AllParticipants(delivery, [](const AttemptPeer& peer) { return peer.staged; })) return;
+      Commit(ref);
+      break;
+    case DeliveryState::kInstalling:
+      if (!AllParticipants(delivery, [](const AttemptPeer& p) { return p.committed; })) return;
+      Committed(ref);
+      break;
+    case DeliveryState::kFailed:
+      if (delivery.ended.has_value()) return;
+      if (!AllParticipants(delivery, [](const AttemptPeer& peer) { return peer.aborted; })) return;
+      Quiet(ref);
+      break;
+    case DeliveryState::kPrepared:
+    case DeliveryState::kStaged:
+    case DeliveryState::kCommitted:
+    case DeliveryState::kRetired:
+      return;
+  }
+  events_.OnDeliveryChanged(ref.job, ref.publication);
+}
+
+void Deliveries::Commit(const DeliveryRef& ref) {
+  const auto now = state_.turns.Now();
+  Step(ref.job.name, ref.publication, ref.delivery, DeliveryState::kStaged, now);
+  // The decision: taken before anyone is told, and never taken back.
+  Step(ref.job.name, ref.publication, ref.delivery, DeliveryState::kInstalling, now);
+  SendToAll(ref.delivery, CommitAttempt{*ref.delivery.attempt});
+}
+
+void Deliveries::Committed(const DeliveryRef& ref) {
+  const auto now = state_.turns.Now();
+  Step(ref.job.name, ref.publication, ref.delivery, DeliveryState::kCommitted, now);
+  ref.delivery.ended = now;
+  state_.attempts.erase(*ref.delivery.attempt);
+  for (const auto& [rank, caller] : ref.delivery.accepted) {
+    if (Member* member = ref.job.members.Find(caller.session); member != nullptr) {
+      member->held_version = ref.publication.version;
+      member->memory = MemoryState::kValid;
+    }
+  }
+  AnswerRanks(ref);
+}
+
+void Deliveries::Fail(const DeliveryRef& ref, const absl::Status& status) {
+  Delivery& delivery = ref.delivery;
+  if (delivery.state == DeliveryState::kFailed || CommitDecided(delivery.state)) return;
+  delivery.status = absl::Status(status.code(), absl::StrCat(Title(ref), ": ", status.message()));
+  Step(ref.job.name, ref.publication, delivery, DeliveryState::kFailed, state_.turns.Now());
+  if (ref.publication.status.ok()) ref.publication.status = delivery.status;
+  for (const std::string& node : ref.job.NodesOfGroup(delivery.group)) {
+    state_.peers.Send(node, VersionFailed{ref.job.name, delivery.group, ref.publication.version,
+                                          delivery.status});
+  }
+  if (delivery.attempt.has_value()) {
+    Abort(ref);
+  } else {
+    Quiet(ref);
+  }
+}
+
+void Deliveries::Abort(const DeliveryRef& ref) {
+  const AttemptId attempt = *ref.delivery.attempt;
+  SendToAll(ref.delivery, AbortAttempt{attempt, ref.delivery.status});
+  ref.delivery.deadline = state_.turns.After(state_.options.abort_timeout, [this, attempt] {
+    const std::optional<DeliveryRef> late = Find(attempt);
+    if (!late.has_value()) return;
+    const std::string who = JoinWaits(WaitsOf(late->job, late->delivery, state_.turns.Now()));
+    late->delivery.status = absl::Status(
+        late->delivery.status.code(),
+        absl::StrCat(late->delivery.status.message(), "; memory may still change: ", who));
+    spdlog::warn("{}: {}", Title(*late), who);
+    Quiet(*late);
+    events_.OnDeliveryChanged(late->job, late->publication);
+  });
+}
+
+void Deliveries::Quiet(const DeliveryRef& ref) {
+  Delivery& delivery = ref.delivery;
+  delivery.ended = state_.turns.Now();
+  if (delivery.deadline.has_value()) state_.turns.Cancel(*delivery.deadline);
+  if (delivery.attempt.has_value()) state_.attempts.erase(*delivery.attempt);
+  AnswerRanks(ref);
+}
+
+void Deliveries::AnswerRanks(const DeliveryRef& ref) {
+  const Delivery& delivery = ref.delivery;
+  const auto now = state_.turns.Now();
+  const auto waited_until = delivery.went.value_or(now);
+  for (auto& [rank, caller] : ref.delivery.accepted) {
+    if (caller.answered.has_value()) continue;
+    caller.answered = now;
+    if (ref.job.members.Find(caller.session) == nullptr) continue;
+    state_.peers.Send(caller.node,
+                      FinishReceive{caller.session, ref.publication.version, delivery.status,
+                                    SecondsBetween(caller.since, waited_until),
+                                    SecondsBetween(waited_until, now)});
+  }
+}
+
+void Deliveries::SendToAll(const Delivery& delivery, const FromLeader& message) {
+  for (const auto& [node, peer] : delivery.participants) state_.peers.Send(node, message);
+}
+
+void Deliveries::DropPeer(const std::string& node) {
+  std::vector<AttemptId> attempts;
+  for (const auto& [attempt, owner] : state_.attempts) attempts.push_back(attempt);
+  std::sort(attempts.begin(), attempts.end());
+  for (const AttemptId attempt : attempts) {
+    const std::optional<DeliveryRef> ref = Find(attempt);
+    if (ref.has_value() && ref->delivery.participants.erase(node) > 0) Advance(*ref);
+  }
+}
+
+}  // namespace wb

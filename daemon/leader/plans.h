@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "daemon/state/members.h"
+#include "planner/lower/plan_part.h"
+#include "planner/model/layout.h"
+#include "planner/model/plan.h"
+#include "planner/model/refusal.h"
+
+namespace wb {
+
+/// What a plan means for one rollout group: its bytes, and per node the nodes it exchanges bytes
+/// with. Nodes that only copy inside themselves are there with an empty set.
+struct GroupMoves {
+  std::uint64_t bytes = 0;
+  std::map<std::string, std::set<std::string>> exchanges;
+};
+
+/// A solved plan with the job it was solved for. Immutable; shared by the versions that use it.
+struct SolvedPlan {
+  std::uint64_t serial = 0;  // a number per solve, so that equal fingerprints are told apart
+  Job job;
+  Plan plan;
+  std::map<std::string, GroupMoves> groups;  // every rollout group of the job
+};
+
+/// The last plan of one job, kept for as long as its participants stay the same.
+class PlanCache {
+ public:
+  /// The plan over all members of the trainer group and of `groups`, or every reason why there is
+  /// none. Solves only when a participant's session or epoch is not as it was.
+  std::variant<std::shared_ptr<const SolvedPlan>, Refusals> Get(
+      const JobMembers& members, const std::string& trainers, const std::set<std::string>& groups);
+  /// Times Get has solved anew.
+  std::uint64_t solves() const { return solves_; }
+
+ private:
+  using Key = std::vector<std::pair<SessionId, Epoch>>;
+  Key key_;
+  std::shared_ptr<const SolvedPlan> plan_;
+  std::uint64_t solves_ = 0;
+};
+
+}  // namespace wb

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+
+#include "daemon/leader/plans.h"
+#include "daemon/state/cluster_messages.h"
+#include "daemon/state/versions.h"
+#include "planner/model/ids.h"
+#include "transport/loop/timers.h"
+
+namespace wb {
+
+/// A worker inside a Publish or Receive call.
+struct Caller {
+  SessionId session;
+  std::string node;
+  Timers::Clock::time_point since;
+  std::optional<Timers::Clock::time_point> answered;
+};
+
+/// How far one daemon is with an attempt.
+struct AttemptPeer {
+  bool prepared = false;
+  bool staged = false;
+  bool committed = false;
+  bool aborted = false;
+};
+
+/// A version on its way to one rollout group. `state` moves by Step alone.
+struct Delivery {
+  using TimePoint = Timers::Clock::time_point;
+
+  std::string group;
+  DeliveryState state = DeliveryState::kWaiting;
+  absl::Status status;                              // why it failed
+  std::map<std::int32_t, Caller> accepted;          // by rank
+  std::optional<AttemptId> attempt;                 // once all ranks have accepted
+  std::map<std::string, AttemptPeer> participants;  // of the attempt, by node; the lost are dropped
+  TimePoint since;                                  // of the present state
+  std::optional<TimePoint> prepare_sent;
+  std::optional<TimePoint> went;
+  std::optional<TimePoint> ended;   // committed everywhere, or failed and nothing moves any more
+  std::optional<TimerId> deadline;  // of an abort
+  BytesByPath bytes;
+
+  /// The sources are not read by it any more.
+  bool over() const { return CommitDecided(state) || ended.has_value(); }
+};
+
+/// One version of a job. `state` moves by Step alone. Deliveries exist from kOffered on, one for
+/// each group that was whole then.
+struct Publication {
+  using TimePoint = Timers::Clock::time_point;
+
+  Version version;
+  std::string label;
+  PublicationState state = PublicationState::kOpening;
+  absl::Status status;
+  std::map<WorkerName, Caller> publishers;
+  /// What each rank said, when they disagreed: a rank that comes late with one of these numbers
+  /// hears why the round failed.
+  std::map<WorkerName, Version> named;
+  TimePoint since;                  // of the present state
+  TimePoint opened;                 // first publish
+  std::optional<TimePoint> ready;   // last trainer rank has published
+  std::optional<TimerId> deadline;  // of the present state: start_timeout
+  bool deadline_passed = false;
+  std::shared_ptr<const SolvedPlan> plan;
+  std::map<std::string, Delivery> deliveries;
+
+  bool over() const {
+    return state == PublicationState::kReleased || state == PublicationState::kFailed;
+  }
+};
+
+/// Takes a legal step and logs it; an illegal one is a fault of ours and ends the process.
+void Step(const std::string& job,
+          Publication& publication,
+          PublicationState to,
+          Timers::Clock::time_point now);
+void Step(const std::string& job,
+          const Publication& publication,
+          Delivery& delivery,
+          DeliveryState to,
+          Timers::Clock::time_point now);
+
+}  // namespace wb

@@ -1,0 +1,263 @@
+#include "daemon/leader/publications.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "daemon/leader/waits.h"
+#include "daemon/state/seconds.h"
+#include "planner/base/status_macros.h"
+
+namespace wb {
+namespace {
+
+std::string Title(const LeaderJob& job, Version version) {
+  return absl::StrCat("job ", job.name, " version ", version.value());
+}
+
+/// "; waiting for ..." or nothing.
+std::string AlsoWaiting(const std::vector<std::string>& waits) {
+  return waits.empty() ? "" : absl::StrCat("; ", JoinWaits(waits));
+}
+
+}  // namespace
+
+const Member* Publications::Speaker(const SessionId& session, const std::string& node) {
+  const LeaderJob* job = state_.JobOf(session);
+  const Member* member = job == nullptr ? nullptr : job->members.Find(session);
+  if (member != nullptr && member->node() == node) return member;
+  ++state_.stale_messages;
+  return nullptr;
+}
+
+void Publications::Publish(const PublishVersion& call, const std::string& node) {
+  const Member* member = Speaker(call.session, node);
+  const auto refuse = [&](const absl::Status& status) {
+    state_.peers.Send(node, FinishPublish{call.session, call.version, status, {}, 0, 0});
+  };
+  if (member == nullptr) {
+    refuse(absl::FailedPreconditionError(
+        absl::StrCat("session ", call.session, " is not registered with the leader")));
+    return;
+  }
+  LeaderJob& job = *state_.JobOf(call.session);
+  if (const absl::Status status = RefusePublish(job, *member, call.version); !status.ok()) {
+    refuse(status);
+    return;
+  }
+  Publication* opening = job.InState(PublicationState::kOpening);
+  Publication& publication = opening != nullptr ? *opening : OpenVersion(job, call);
+  publication.publishers[member->name()] = {call.session, node, state_.turns.Now(), {}};
+  if (publication.version != call.version) {
+    publication.named[member->name()] = call.version;
+    RefuseRound(job, publication);
+    return;
+  }
+  ConsiderOffer(job);
+}
+
+absl::Status Publications::RefusePublish(LeaderJob& job, const Member& member, Version version) {
+  if (member.role() != Role::kTrainer) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(member.ToString(), " is a rollout: only trainer ranks publish"));
+  }
+  if (version == Version()) {
+    return absl::InvalidArgumentError("version 0 means none: the first version is 1 or more");
+  }
+  for (const PublicationState state : {PublicationState::kOpening, PublicationState::kOffered}) {
+    const Publication* active = job.InState(state);
+    if (active == nullptr) continue;
+    const auto caller = active->publishers.find(member.name());
+    if (caller != active->publishers.end() && caller->second.session == member.session) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          member.ToString(), " is already publishing version ", active->version.value()));
+    }
+  }
+  const Publication* opening = job.InState(PublicationState::kOpening);
+  if (opening != nullptr && opening->version == version) return absl::OkStatus();
+  WB_RETURN_IF_ERROR(WhyRoundFailed(job, member, version));
+  if (opening != nullptr || version > job.newest()) return absl::OkStatus();
+  std::string text = absl::StrCat("version ", version.value(), " is not above ",
+                                  job.newest().value(), " of job ", job.name);
+  if (const Publication* spent = job.Find(version); spent != nullptr && !spent->status.ok()) {
+    absl::StrAppend(&text, "; it failed: ", spent->status.message());
+  }
+  return absl::InvalidArgumentError(text);
+}
+
+absl::Status Publications::WhyRoundFailed(LeaderJob& job, const Member& member, Version version) {
+  for (auto it = job.publications.rbegin(); it != job.publications.rend(); ++it) {
+    Publication& failed = it->second;
+    if (failed.state != PublicationState::kFailed) continue;
+    const bool names_it = failed.version == version ||
+                          std::any_of(failed.named.begin(), failed.named.end(),
+                                      [&](const auto& entry) { return entry.second == version; });
+    if (!names_it || failed.publishers.contains(member.name())) continue;
+    const auto now = state_.turns.Now();
+    failed.publishers[member.name()] = {member.session, member.node(), now, now};
+    return failed.status;
+  }
+  return absl::OkStatus();
+}
+
+Publication& Publications::OpenVersion(LeaderJob& job, const PublishVersion& call) {
+  for (auto it = job.publications.begin();
+       it != job.publications.end() && job.publications.size() >= kVersionsKept;) {
+    const auto& deliveries = it->second.deliveries;
+    const bool ended = it->second.over() &&
+                       std::all_of(deliveries.begin(), deliveries.end(), [](const auto& entry) {
+                         return entry.second.ended.has_value();
+                       });
+    it = ended ? job.publications.erase(it) : std::next(it);
+  }
+  Publication& publication = job.publications[call.version];
+  publication.version = call.version;
+  publication.label = call.label;
+  publication.opened = publication.since = state_.turns.Now();
+  job.spent = call.version;
+  return publication;
+}
+
+void Publications::RefuseRound(LeaderJob& job, Publication& opening) {
+  std::vector<std::string> said;
+  for (const auto& [name, caller] : opening.publishers) {
+    const Version version = opening.named.try_emplace(name, opening.version).first->second;
+    said.push_back(absl::StrCat(name.ToString(), " version ", version.value()));
+  }
+  FailOpening(job, opening,
+              absl::InvalidArgumentError(absl::StrCat(
+                  "job ", job.name,
+                  ": trainer ranks name different versions: ", absl::StrJoin(said, ", "))));
+}
+
+void Publications::FailOpening(LeaderJob& job,
+                               Publication& publication,
+                               const absl::Status& status) {
+  publication.status = status;
+  if (publication.deadline.has_value()) state_.turns.Cancel(*publication.deadline);
+  Step(job.name, publication, PublicationState::kFailed, state_.turns.Now());
+  AnswerPublishers(job, publication);
+  std::erase_if(job.accepts, [&](const auto& entry) {
+    if (entry.second.version != publication.version) return false;
+    if (const Member* member = job.members.Find(entry.first); member != nullptr) {
+      AnswerReceive(*member, publication.version, status);
+    }
+    return true;
+  });
+  for (const GroupCensus& census : job.members.Groups()) {
+    if (census.role != Role::kRollout) continue;
+    for (const std::string& node : job.NodesOfGroup(census.group)) {
+      state_.peers.Send(node, VersionFailed{job.name, census.group, publication.version, status});
+    }
+  }
+}
+
+void Publications::ConsiderOffer(LeaderJob& job) {
+  Publication* opening = job.InState(PublicationState::kOpening);
+  if (opening == nullptr || job.InState(PublicationState::kOffered) != nullptr) return;
+  std::set<std::string> whole;
+  std::vector<std::string> partial;
+  for (const GroupCensus& census : job.members.Groups()) {
+    if (census.role == Role::kTrainer) {
+      const std::size_t published = opening->publishers.size();
+      if (!census.whole() || published < static_cast<std::size_t>(census.world_size)) return;
+    } else if (census.whole()) {
+      whole.insert(census.group);
+    } else {
+      partial.push_back(census.ToString());
+    }
+  }
+  if (!opening->ready.has_value()) {
+    opening->ready = state_.turns.Now();
+    ArmDeadline(job, *opening);
+  }
+  if ((whole.empty() || !partial.empty()) && !opening->deadline_passed) return;
+  if (whole.empty()) {
+    FailOpening(
+        job, *opening,
+        absl::FailedPreconditionError(absl::StrCat(
+            Title(job, opening->version), ": no rollout group is whole ",
+            Seconds(state_.turns.Now() - *opening->ready), " after all trainer ranks published: ",
+            partial.empty() ? "none is registered" : absl::StrJoin(partial, "; "))));
+    return;
+  }
+  Offer(job, *opening, whole);
+}
+
+void Publications::GiveUp(const GiveUpVersion& call, const std::string& node) {
+  const Member* member = Speaker(call.session, node);
+  if (member == nullptr) return;
+  LeaderJob& job = *state_.JobOf(call.session);
+  if (member->role() == Role::kRollout) {
+    GiveUpReceive(job, *member, call);
+    return;
+  }
+  Publication* publication = job.Find(call.version);
+  if (publication == nullptr || publication->over()) return;  // answered already
+  const absl::Status status = absl::DeadlineExceededError(
+      absl::StrCat(member->ToString(), " gave up version ", call.version.value(), ": ", call.reason,
+                   AlsoWaiting(WaitsOf(job, *publication, state_.turns.Now()))));
+  if (publication->state == PublicationState::kOpening) {
+    FailOpening(job, *publication, status);
+  } else {
+    FailUndecided(job, *publication, status);
+  }
+}
+
+void Publications::GiveUpReceive(LeaderJob& job, const Member& member, const GiveUpVersion& call) {
+  const auto text = [&](const std::vector<std::string>& waits) {
+    return absl::StrCat(member.ToString(), " gave up version ", call.version.value(), ": ",
+                        call.reason, AlsoWaiting(waits));
+  };
+  const auto early = job.accepts.find(member.name());
+  if (early != job.accepts.end() && early->second.version == call.version) {
+    const Publication* opening = job.InState(PublicationState::kOpening);
+    std::vector<std::string> waits{"for the trainers to publish it"};
+    if (opening != nullptr) waits = WaitsOf(job, *opening, state_.turns.Now());
+    job.accepts.erase(early);
+    AnswerReceive(member, call.version, absl::DeadlineExceededError(text(waits)));
+    return;
+  }
+  Publication* publication = job.Find(call.version);
+  if (publication == nullptr) return;
+  const auto delivery = publication->deliveries.find(member.name().group);
+  if (delivery == publication->deliveries.end()) return;
+  const std::vector<std::string> waits = WaitsOf(job, delivery->second, state_.turns.Now());
+  deliveries_.Fail({job, *publication, delivery->second}, absl::DeadlineExceededError(text(waits)));
+  OnDeliveryChanged(job, *publication);
+}
+
+void Publications::MembersLost(LeaderJob& job,
+                               const std::vector<Member>& lost,
+                               const std::string& why) {
+  absl::Status trainer_left;
+  Publication* offered = job.InState(PublicationState::kOffered);
+  for (const Member& member : lost) {
+    job.accepts.erase(member.name());
+    const absl::Status left =
+        absl::UnavailableError(absl::StrCat(member.ToString(), " left: ", why));
+    if (member.role() == Role::kTrainer) {
+      if (trainer_left.ok()) trainer_left = left;
+      continue;
+    }
+    if (offered == nullptr) continue;
+    const auto delivery = offered->deliveries.find(member.name().group);
+    if (delivery == offered->deliveries.end()) continue;
+    deliveries_.Fail({job, *offered, delivery->second}, left);
+  }
+  if (!trainer_left.ok()) {
+    Publication* opening = job.InState(PublicationState::kOpening);
+    if (opening != nullptr) {
+      FailOpening(job, *opening,
+                  absl::UnavailableError(
+                      absl::StrCat(Title(job, opening->version), ": ", trainer_left.message())));
+    }
+    if (offered != nullptr) FailUndecided(job, *offered, trainer_left);
+  }
+  if (offered != nullptr) OnDeliveryChanged(job, *offered);
+  ConsiderOffer(job);
+}
+
+}  // namespace wb

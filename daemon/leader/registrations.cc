@@ -1,0 +1,152 @@
+#include "daemon/leader/registrations.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "planner/base/status_macros.h"
+
+namespace wb {
+
+void Registrations::Hello(PeerId id, ClusterHello hello) {
+  const auto refuse = [&](const absl::Status& status) {
+    spdlog::warn("refused a daemon: {}", status.ToString());
+    state_.peers.Close(id, status);
+  };
+  if (hello.node.empty()) {
+    refuse(absl::InvalidArgumentError("hello: node is empty, want the daemon's node name"));
+    return;
+  }
+  if (const Peer* old = state_.peers.FindNode(hello.node); old != nullptr) {
+    if (old->hello.incarnation != hello.incarnation) {
+      refuse(absl::AlreadyExistsError(
+          absl::StrCat("node ", hello.node, " is attached already: incarnation ",
+                       old->hello.incarnation.value(), ", host ", old->hello.host, " pid ",
+                       old->hello.pid, "; incarnation ", hello.incarnation.value(), ", host ",
+                       hello.host, " pid ", hello.pid, " is refused while that stream lives")));
+      return;
+    }
+    const absl::Status replaced =
+        absl::UnavailableError(absl::StrCat("daemon ", hello.node, " came back on a new stream"));
+    const PeerId old_id = old->id;
+    PeerLost(old_id, replaced);
+    state_.peers.Close(old_id, replaced);
+  }
+  spdlog::info("node={} attached incarnation={} host={} pid={}", hello.node,
+               hello.incarnation.value(), hello.host, hello.pid);
+  const std::string node = hello.node;
+  state_.peers.Add(id, std::move(hello));
+  state_.peers.Send(node, Welcome{state_.incarnation});
+}
+
+void Registrations::Register(Peer& peer, RegisterWorker call) {
+  const SessionId session = call.session;
+  const std::string job = call.registration.job;
+  const std::string name = call.registration.layout.name.ToString();
+  const absl::Status status = Admit(peer, std::move(call));
+  spdlog::info("job={} worker={} node={} session={} register: {}", job, name, peer.hello.node,
+               session, status.ToString());
+  state_.peers.Send(peer.hello.node, WorkerRegistered{session, status});
+  if (status.ok()) publications_.MemberJoined(state_.jobs.at(job));
+}
+
+absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
+  const Layout& layout = call.registration.layout;
+  if (layout.node != peer.hello.node) {
+    return absl::InvalidArgumentError(absl::StrCat(layout.name.ToString(), " says node ",
+                                                   layout.node, ", its daemon is of node ",
+                                                   peer.hello.node));
+  }
+  if (const auto taken = state_.job_of_session.find(call.session);
+      taken != state_.job_of_session.end()) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("session ", call.session, " is registered already, in job ", taken->second));
+  }
+  const std::string job = call.registration.job;
+  const bool known = state_.jobs.contains(job);
+  if (!known) WB_RETURN_IF_ERROR(MakeRoom());
+  Member member{call.session,
+                call.incarnation,
+                call.world_size,
+                call.epoch,
+                call.held_version,
+                call.memory,
+                std::make_shared<const Registration>(std::move(call.registration))};
+  LeaderJob& entry = state_.jobs[job];
+  entry.name = job;
+  const absl::Status status = entry.members.Admit(std::move(member));
+  if (status.ok()) {
+    state_.job_of_session.emplace(call.session, job);
+  } else if (!known) {
+    state_.jobs.erase(job);
+  }
+  return status;
+}
+
+absl::Status Registrations::MakeRoom() {
+  if (state_.jobs.size() < kMaxJobs) return absl::OkStatus();
+  for (auto it = state_.jobs.begin(); it != state_.jobs.end(); ++it) {
+    if (!it->second.members.all().empty()) continue;
+    const bool busy =
+        std::any_of(state_.attempts.begin(), state_.attempts.end(),
+                    [&](const auto& attempt) { return attempt.second.job == it->first; });
+    if (busy) continue;
+    state_.jobs.erase(it);
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the leader has ", state_.jobs.size(), " jobs, at most ", kMaxJobs));
+}
+
+std::optional<Member> Registrations::Remove(LeaderJob& job, const SessionId& session) {
+  std::optional<Member> member = job.members.Remove(session);
+  if (!member.has_value()) return std::nullopt;
+  state_.job_of_session.erase(session);
+  // The daemon drops its plans of a job with the job's last session there; so do we.
+  const std::string& node = member->node();
+  const auto& all = job.members.all();
+  const bool last = std::none_of(all.begin(), all.end(),
+                                 [&](const auto& entry) { return entry.second.node() == node; });
+  if (Peer* peer = state_.peers.FindNode(node); last && peer != nullptr) {
+    std::erase_if(peer->plans_sent, [&](const auto& sent) { return sent.first.first == job.name; });
+  }
+  return member;
+}
+
+void Registrations::Unregister(Peer& peer, const UnregisterWorker& call) {
+  LeaderJob* job = state_.JobOf(call.session);
+  const Member* member = job == nullptr ? nullptr : job->members.Find(call.session);
+  if (member == nullptr || member->node() != peer.hello.node) {
+    ++state_.stale_messages;
+    return;
+  }
+  spdlog::info("job={} worker={} session={} left: {}", job->name, member->ToString(), call.session,
+               call.reason);
+  const std::optional<Member> removed = Remove(*job, call.session);
+  publications_.MembersLost(*job, {*removed}, call.reason);
+}
+
+void Registrations::PeerLost(PeerId id, const absl::Status& why) {
+  const Peer* peer = state_.peers.Find(id);
+  if (peer == nullptr) return;
+  const std::string node = peer->hello.node;
+  spdlog::warn("node={} lost: {}", node, why.ToString());
+  state_.peers.Remove(id);
+  const std::string reason = absl::StrCat("daemon of node ", node, " lost: ", why.message());
+  for (auto& [name, job] : state_.jobs) {
+    std::vector<SessionId> sessions;
+    for (const auto& [worker, member] : job.members.all()) {
+      if (member.node() == node) sessions.push_back(member.session);
+    }
+    std::vector<Member> lost;
+    for (const SessionId& session : sessions) lost.push_back(*Remove(job, session));
+    if (!lost.empty()) publications_.MembersLost(job, lost, reason);
+  }
+  publications_.deliveries().DropPeer(node);
+}
+
+}  // namespace wb

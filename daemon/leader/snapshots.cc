@@ -1,0 +1,113 @@
+#include "daemon/leader/snapshots.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+
+#include "daemon/leader/waits.h"
+#include "daemon/state/seconds.h"
+
+namespace wb {
+namespace {
+
+using TimePoint = Timers::Clock::time_point;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+/// Mean time, over all workers that called Publish or Receive for the version, inside that call.
+double AverageStallMs(const Publication& publication, TimePoint now) {
+  Milliseconds sum{0};
+  std::size_t callers = 0;
+  const auto add = [&](const Caller& caller) {
+    sum += caller.answered.value_or(now) - caller.since;
+    ++callers;
+  };
+  for (const auto& [name, caller] : publication.publishers) add(caller);
+  for (const auto& [group, delivery] : publication.deliveries) {
+    for (const auto& [rank, caller] : delivery.accepted) add(caller);
+  }
+  return callers == 0 ? 0 : sum.count() / static_cast<double>(callers);
+}
+
+/// First publish to last commit; 0 while nothing has committed.
+double EndToEndMs(const Publication& publication) {
+  TimePoint last = publication.opened;
+  for (const auto& [group, delivery] : publication.deliveries) {
+    if (CommitDecided(delivery.state)) last = std::max(last, delivery.ended.value_or(last));
+  }
+  return Milliseconds(last - publication.opened).count();
+}
+
+DeliverySnapshot SnapshotDelivery(const Publication& publication, const Delivery& delivery) {
+  DeliverySnapshot snapshot;
+  snapshot.group = delivery.group;
+  snapshot.state = Name(delivery.state);
+  snapshot.status = delivery.status;
+  snapshot.attempt = delivery.attempt.value_or(AttemptId());
+  snapshot.bytes_planned = publication.plan->groups.at(delivery.group).bytes;
+  snapshot.bytes = delivery.bytes;
+  if (delivery.went.has_value() && delivery.ended.has_value()) {
+    snapshot.seconds = std::chrono::duration<double>(*delivery.ended - *delivery.went).count();
+  }
+  return snapshot;
+}
+
+VersionSnapshot SnapshotVersion(const LeaderJob& job,
+                                const Publication& publication,
+                                TimePoint now) {
+  VersionSnapshot snapshot;
+  snapshot.job = job.name;
+  snapshot.version = publication.version;
+  snapshot.state = Name(publication.state);
+  snapshot.label = publication.label;
+  snapshot.status = publication.status;
+  snapshot.average_stall_ms = AverageStallMs(publication, now);
+  snapshot.end_to_end_ms = EndToEndMs(publication);
+  if (publication.plan != nullptr) snapshot.bound_bytes = publication.plan->plan.bound_bytes();
+  for (const auto& [group, delivery] : publication.deliveries) {
+    snapshot.deliveries.push_back(SnapshotDelivery(publication, delivery));
+  }
+  return snapshot;
+}
+
+}  // namespace
+
+std::vector<MemberSnapshot> SnapshotMembers(const LeaderJob& job) {
+  std::vector<MemberSnapshot> snapshots;
+  for (const auto& [name, member] : job.members.all()) {
+    snapshots.push_back({job.name, name, member.role(), member.node(), member.session,
+                         member.incarnation, member.held_version, member.memory,
+                         PieceBytes(*member.registration)});
+  }
+  return snapshots;
+}
+
+std::vector<VersionSnapshot> SnapshotVersions(const LeaderJob& job,
+                                              std::size_t last,
+                                              TimePoint now) {
+  std::vector<VersionSnapshot> snapshots;
+  for (auto it = job.publications.rbegin();
+       it != job.publications.rend() && snapshots.size() < last; ++it) {
+    snapshots.push_back(SnapshotVersion(job, it->second, now));
+  }
+  return snapshots;
+}
+
+std::vector<std::string> SnapshotWaits(const LeaderJob& job, TimePoint now) {
+  std::vector<std::string> sentences;
+  for (const auto& [version, publication] : job.publications) {
+    for (const std::string& wait : WaitsOf(job, publication, now)) {
+      sentences.push_back(
+          absl::StrCat("job ", job.name, " version ", version.value(), ": waiting ", wait));
+    }
+  }
+  for (const auto& [name, early] : job.accepts) {
+    sentences.push_back(absl::StrCat("job ", job.name, " version ", early.version.value(), ": ",
+                                     name.ToString(), " (node ", early.caller.node,
+                                     ") is waiting for it to be published, ",
+                                     Seconds(now - early.caller.since)));
+  }
+  return sentences;
+}
+
+}  // namespace wb

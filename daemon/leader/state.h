@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+
+#include "daemon/leader/leader.h"
+#include "daemon/leader/peers.h"
+#include "daemon/leader/plans.h"
+#include "daemon/leader/publication.h"
+#include "daemon/state/members.h"
+#include "transport/loop/turns.h"
+
+namespace wb {
+
+/// A rollout rank that waits in Receive for a version that is not on offer yet.
+struct EarlyAccept {
+  Version version;
+  Caller caller;
+};
+
+/// All the leader knows of one job.
+struct LeaderJob {
+  std::string name;
+  JobMembers members;
+  PlanCache plans;
+  Version spent;  // the newest version that was ever opened
+  std::map<Version, Publication> publications;
+  std::map<WorkerName, EarlyAccept> accepts;
+
+  /// A new version must be above this.
+  Version newest() const { return std::max(spent, members.NewestHeld()); }
+  /// The publication that is opening, or that is offered; at most one each.
+  Publication* InState(PublicationState state);
+  Publication* Find(Version version);
+  std::set<std::string> NodesOfGroup(const std::string& group) const;
+};
+
+/// Which delivery an attempt is a try of.
+struct AttemptOwner {
+  std::string job;
+  Version version;
+  std::string group;
+};
+
+/// What the leader's verbs (registrations, publications, deliveries) work on. Invariant: every
+/// session of a member is in `job_of_session`; every attempt of a delivery that has not ended is in
+/// `attempts`. Touched only inside turns.
+struct LeaderState {
+  LeaderState(Timers& timers, PeerLinks& links, const LeaderOptions& leader_options)
+      : turns(timers), peers(links), options(leader_options) {}
+
+  Turns turns;
+  PeerTable peers;
+  LeaderOptions options;
+  Term term;
+  Incarnation incarnation;
+  std::map<std::string, LeaderJob> jobs;
+  absl::flat_hash_map<SessionId, std::string> job_of_session;
+  absl::flat_hash_map<AttemptId, AttemptOwner> attempts;
+  std::uint64_t stale_messages = 0;  // of unknown peers, sessions or attempts; dropped
+
+  /// The job of a member's session, or nullptr.
+  LeaderJob* JobOf(const SessionId& session);
+};
+
+}  // namespace wb

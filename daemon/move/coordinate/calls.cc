@@ -1,0 +1,282 @@
+#include "daemon/move/coordinate/calls.h"
+
+#include <algorithm>
+#include <chrono>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "daemon/state/seconds.h"
+
+namespace wb {
+namespace {
+
+template <typename Result>
+Result Failed(const absl::Status& status) {
+  if constexpr (std::is_same_v<Result, PublishResult> || std::is_same_v<Result, ReceiveResult>) {
+    Result result;
+    result.status = status;
+    return result;
+  } else {
+    return Result(status);
+  }
+}
+
+template <typename Result>
+const char* CallName() {
+  if constexpr (std::is_same_v<Result, PublishResult>) return "Publish";
+  if constexpr (std::is_same_v<Result, ReceiveResult>) return "Receive";
+  return "WaitForVersion";
+}
+
+/// What may still happen to the caller's memory when its end is not confirmed.
+template <typename Result>
+const char* Hazard() {
+  return std::is_same_v<Result, PublishResult> ? "memory may still be read"
+                                               : "memory may still change";
+}
+
+absl::Status With(const absl::Status& status, const std::string& more) {
+  return {status.code(), absl::StrCat(status.message(), more)};
+}
+
+}  // namespace
+
+absl::Status Calls::RefuseCall(const Session* session) const {
+  if (session == nullptr) return absl::NotFoundError("no such session");
+  if (session->opening.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("session ", session->id, " has not joined yet"));
+  }
+  if (session->membership == Session::Membership::kRefused) return session->refusal;
+  return state_.LeaderStatus();
+}
+
+template <typename Result>
+bool Calls::Begin(const Request& request, Slot<Result> slot, std::function<void(Result)> done) {
+  Session* session = state_.Find(request.session);
+  absl::Status refusal = RefuseCall(session);
+  if (refusal.ok() && (session->*slot).has_value()) {
+    refusal = absl::FailedPreconditionError(
+        absl::StrCat(session->name().ToString(), " is inside ", CallName<Result>(), " of version ",
+                     (session->*slot)->version.value(), " already"));
+  }
+  if (!refusal.ok()) {
+    done(Failed<Result>(refusal));
+    return false;
+  }
+  PendingCall<Result>& call = (session->*slot).emplace();
+  call.version = request.version;
+  call.since = state_.turns.Now();
+  call.timeout = std::max(request.deadline - call.since, Clock::duration::zero());
+  call.done = std::move(done);
+  call.timer = state_.turns.At(request.deadline, [this, id = request.session, slot] {
+    if constexpr (std::is_same_v<Result, absl::StatusOr<Version>>) {
+      OnWaitDeadline(id);
+    } else {
+      OnDeadline(id, slot);
+    }
+  });
+  return true;
+}
+
+template <typename Result>
+void Calls::Answer(Session& session, Slot<Result> slot, Result result) {
+  PendingCall<Result> call = *std::move(session.*slot);
+  (session.*slot).reset();
+  state_.turns.Cancel(call.timer);
+  call.done(std::move(result));
+}
+
+void Calls::Publish(const Request& request,
+                    const std::string& label,
+                    std::function<void(PublishResult)> done) {
+  if (!Begin(request, &Session::publish, std::move(done))) return;
+  state_.Tell(PublishVersion{request.session, request.version, label});
+}
+
+void Calls::Receive(const Request& request, std::function<void(ReceiveResult)> done) {
+  if (!Begin(request, &Session::receive, std::move(done))) return;
+  state_.Tell(AcceptVersion{request.session, request.version});
+}
+
+void Calls::WaitForVersion(const Request& request,
+                           std::function<void(absl::StatusOr<Version>)> done) {
+  if (!Begin(request, &Session::wait, std::move(done))) return;
+  Session& session = *state_.Find(request.session);
+  const auto offer = state_.offers.find({session.job(), session.name().group});
+  if (offer != state_.offers.end() && offer->second.open &&
+      offer->second.version >= request.version) {
+    Answer(session, &Session::wait, absl::StatusOr<Version>(offer->second.version));
+  }
+}
+
+void Calls::OnVersionOffered(const VersionOffered& message) {
+  Offer& offer = state_.offers[{message.job, message.group}];
+  offer.version = message.version;
+  offer.open = true;
+  for (auto& [id, session] : state_.sessions) {
+    if (session.job() != message.job || session.name().group != message.group) continue;
+    if (session.wait.has_value() && session.wait->version <= message.version) {
+      Answer(session, &Session::wait, absl::StatusOr<Version>(message.version));
+    }
+  }
+}
+
+void Calls::OnVersionFailed(const VersionFailed& message) {
+  const GroupKey key{message.job, message.group};
+  Offer& offer = state_.offers[key];
+  offer.failed_version = message.version;
+  offer.failure = message.status;
+  CloseOffer(key, message.version);
+}
+
+void Calls::CloseOffer(const GroupKey& key, Version version) {
+  const auto offer = state_.offers.find(key);
+  if (offer != state_.offers.end() && offer->second.version == version) offer->second.open = false;
+}
+
+void Calls::OnFinishPublish(const FinishPublish& message) {
+  Session* session = state_.Find(message.session);
+  if (session == nullptr || !session->publish.has_value() ||
+      session->publish->version != message.version) {
+    ++state_.stale_messages;
+    return;
+  }
+  Answer(*session, &Session::publish,
+         PublishResult{message.status, message.outcomes, session->publish->bytes,
+                       message.wait_seconds, message.move_seconds});
+}
+
+void Calls::OnFinishReceive(const FinishReceive& message) {
+  Session* session = state_.Find(message.session);
+  if (session != nullptr) {
+    CloseOffer({session->job(), session->name().group}, message.version);
+  }
+  if (session == nullptr || !session->receive.has_value() ||
+      session->receive->version != message.version) {
+    ++state_.stale_messages;
+    return;
+  }
+  Answer(*session, &Session::receive,
+         ReceiveResult{message.status, session->receive->bytes, message.wait_seconds,
+                       message.move_seconds});
+}
+
+template <typename Result>
+void Calls::OnDeadline(const SessionId& id, Slot<Result> slot) {
+  Session* session = state_.Find(id);
+  if (session == nullptr || !(session->*slot).has_value()) return;
+  PendingCall<Result>& call = *(session->*slot);
+  call.gave_up = true;
+  state_.Tell(GiveUpVersion{
+      id, call.version, absl::StrCat("its deadline of ", Seconds(call.timeout), " has passed")});
+  call.timer =
+      state_.turns.After(state_.options.grace, [this, id, slot] { OnGrace<Result>(id, slot); });
+}
+
+template <typename Result>
+void Calls::OnGrace(const SessionId& id, Slot<Result> slot) {
+  Session* session = state_.Find(id);
+  if (session == nullptr || !(session->*slot).has_value()) return;
+  if constexpr (std::is_same_v<Result, ReceiveResult>) {
+    if (AnswerInDoubt(*session, "the leader has not decided in time")) return;
+  }
+  const PendingCall<Result>& call = *(session->*slot);
+  absl::Status status = absl::DeadlineExceededError(
+      absl::StrCat(CallName<Result>(), " of version ", call.version.value(), " by ",
+                   session->name().ToString(), " did not end within ", Seconds(call.timeout),
+                   ", and the leader has not answered ", Seconds(state_.options.grace), " later"));
+  if (call.ending.has_value()) status = *call.ending;
+  if (attempts_.Touches(*session)) {
+    attempts_.AbortFor(*session, status);
+    status = With(status, absl::StrCat("; ", Hazard<Result>()));
+  }
+  Answer(*session, slot, Failed<Result>(status));
+}
+
+bool Calls::AnswerInDoubt(Session& session, const std::string& why) {
+  const Version version = session.receive->version;
+  if (!attempts_.Staged(session, version)) return false;
+  session.held_version = version;
+  session.memory = MemoryState::kInDoubt;
+  Answer(session, &Session::receive,
+         Failed<ReceiveResult>(absl::UnavailableError(
+             absl::StrCat("staged version ", version.value(), ", outcome unknown: ", why))));
+  return true;
+}
+
+void Calls::OnWaitDeadline(const SessionId& id) {
+  Session* session = state_.Find(id);
+  if (session == nullptr || !session->wait.has_value()) return;
+  const std::string& group = session->name().group;
+  std::string text =
+      absl::StrCat("no version of ", session->wait->version.value(), " or above was offered to ",
+                   group, " of job ", session->job(), " within ", Seconds(session->wait->timeout));
+  const auto offer = state_.offers.find({session->job(), group});
+  if (offer != state_.offers.end() && !offer->second.failure.ok()) {
+    absl::StrAppend(&text, "; version ", offer->second.failed_version.value(),
+                    " failed: ", offer->second.failure.message());
+  }
+  Answer(*session, &Session::wait, absl::StatusOr<Version>(absl::DeadlineExceededError(text)));
+}
+
+void Calls::LeaderLost() {
+  const absl::Status why = state_.LeaderStatus();
+  for (auto& [id, session] : state_.sessions) {
+    if (session.wait.has_value()) {
+      Answer(session, &Session::wait, absl::StatusOr<Version>(why));
+    }
+    EndForLostLeader(session, &Session::publish, why);
+    if (!session.receive.has_value()) continue;
+    if (session.receive->committed) {
+      Answer(session, &Session::receive,
+             ReceiveResult{absl::OkStatus(), session.receive->bytes, 0, 0});
+    } else if (const std::string text(why.message()); !AnswerInDoubt(session, text)) {
+      EndForLostLeader(session, &Session::receive, why);
+    }
+  }
+}
+
+template <typename Result>
+void Calls::EndForLostLeader(Session& session, Slot<Result> slot, const absl::Status& why) {
+  if (!(session.*slot).has_value()) return;
+  PendingCall<Result>& call = *(session.*slot);
+  if (call.ending.has_value()) return;
+  call.ending = absl::UnavailableError(
+      absl::StrCat(CallName<Result>(), " of version ", call.version.value(), " by ",
+                   session.name().ToString(), ": outcome unknown: ", why.message()));
+  state_.turns.Cancel(call.timer);
+  call.timer = state_.turns.After(state_.options.grace,
+                                  [this, id = session.id, slot] { OnGrace<Result>(id, slot); });
+  AnswerEnded(session, slot);
+}
+
+template <typename Result>
+void Calls::AnswerEnded(Session& session, Slot<Result> slot) {
+  if (!(session.*slot).has_value() || !(session.*slot)->ending.has_value()) return;
+  if (attempts_.Touches(session)) return;
+  Answer(session, slot, Failed<Result>(*(session.*slot)->ending));
+}
+
+void Calls::OnAttemptOver() {
+  for (auto& [id, session] : state_.sessions) {
+    AnswerEnded(session, &Session::publish);
+    AnswerEnded(session, &Session::receive);
+  }
+}
+
+void Calls::EndCalls(Session& session, const absl::Status& status) {
+  if (session.wait.has_value()) {
+    Answer(session, &Session::wait, absl::StatusOr<Version>(status));
+  }
+  if (session.publish.has_value()) {
+    Answer(session, &Session::publish, Failed<PublishResult>(status));
+  }
+  if (session.receive.has_value()) {
+    Answer(session, &Session::receive, Failed<ReceiveResult>(status));
+  }
+}
+
+}  // namespace wb

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "daemon/move/coordinate/coordinator_state.h"
+#include "daemon/move/coordinate/local_attempts.h"
+
+namespace wb {
+
+/// The verb "wait": Publish, Receive and WaitForVersion of workers, from the call to its one
+/// answer. A call whose deadline passes gives up at the leader and is answered when the leader has
+/// ended it, or after the grace. Called inside turns only.
+class Calls final : public LocalAttemptEvents {
+ public:
+  explicit Calls(CoordinatorState& state) : state_(state), attempts_(state, *this) {}
+
+  using Clock = Timers::Clock;
+
+  LocalAttempts& attempts() { return attempts_; }
+
+  struct Request {
+    SessionId session;
+    Version version;
+    Clock::time_point deadline;
+  };
+  void Publish(const Request& request,
+               const std::string& label,
+               std::function<void(PublishResult)> done);
+  void Receive(const Request& request, std::function<void(ReceiveResult)> done);
+  void WaitForVersion(const Request& request, std::function<void(absl::StatusOr<Version>)> done);
+
+  // The leader's word.
+  void OnVersionOffered(const VersionOffered& message);
+  void OnVersionFailed(const VersionFailed& message);
+  void OnFinishPublish(const FinishPublish& message);
+  void OnFinishReceive(const FinishReceive& message);
+  /// Before the attempts hear of it: what is staged is told from what is not.
+  void LeaderLost();
+
+  /// Answers all calls of a session that ends.
+  void EndCalls(Session& session, const absl::Status& status);
+  void OnAttemptOver() override;
+
+ private:
+  template <typename Result>
+  using Slot = std::optional<PendingCall<Result>> Session::*;
+
+  absl::Status RefuseCall(const Session* session) const;
+  template <typename Result>
+  bool Begin(const Request& request, Slot<Result> slot, std::function<void(Result)> done);
+  template <typename Result>
+  void Answer(Session& session, Slot<Result> slot, Result result);
+  template <typename Result>
+  void OnDeadline(const SessionId& id, Slot<Result> slot);
+  template <typename Result>
+  void OnGrace(const SessionId& id, Slot<Result> slot);
+  template <typename Result>
+  void EndForLostLeader(Session& session, Slot<Result> slot, const absl::Status& why);
+  template <typename Result>
+  void AnswerEnded(Session& session, Slot<Result> slot);
+  /// Turns a staged Receive into one in doubt and answers it; false when it is not staged.
+  bool AnswerInDoubt(Session& session, const std::string& why);
+  void OnWaitDeadline(const SessionId& id);
+  void CloseOffer(const GroupKey& key, Version version);
+
+  CoordinatorState& state_;
+  LocalAttempts attempts_;
+};
+
+}  // namespace wb

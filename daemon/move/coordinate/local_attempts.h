@@ -1,0 +1,66 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+#include "daemon/move/coordinate/coordinator_state.h"
+
+namespace wb {
+
+class LocalAttemptEvents {
+ public:
+  virtual ~LocalAttemptEvents() = default;
+  /// Nothing of the attempt touches worker memory any more; it is forgotten.
+  virtual void OnAttemptOver() = 0;
+};
+
+/// The verb "take part": attempts at this daemon, between the leader's word, the clients' consent
+/// and the runner. Called inside turns only.
+class LocalAttempts {
+ public:
+  LocalAttempts(CoordinatorState& state, LocalAttemptEvents& events)
+      : state_(state), events_(events) {}
+
+  // The leader's word.
+  void Prepare(PrepareAttempt message);
+  void Go(AttemptId id);
+  void Commit(AttemptId id);
+  void Abort(const AbortAttempt& message);
+
+  // The runner's.
+  void OnPrepared(AttemptId id);
+  void OnStaged(AttemptId id, const BytesByPath& bytes);
+  void OnFailed(AttemptId id, const absl::Status& status);
+  void OnEnded(AttemptId id);
+
+  /// Whether an attempt may still read or write the session's memory.
+  bool Touches(const Session& session) const;
+  /// Whether every byte of the session's `version` has landed and only the leader's word is
+  /// missing.
+  bool Staged(const Session& session, Version version) const;
+  /// Aborts what touches the session and is not staged, and tells the leader why.
+  void AbortFor(const Session& session, const absl::Status& status);
+  /// The leader is lost: staged receivers keep their bytes, everything else is aborted.
+  void LeaderLost();
+
+ private:
+  LocalAttempt* Find(AttemptId id);
+  /// Finds it in `state`, or counts the message.
+  LocalAttempt* Expect(AttemptId id, LocalState state);
+  absl::Status TryPrepare(PrepareAttempt message);
+  absl::StatusOr<HeldPlan*> PlanFor(PrepareAttempt& message);
+  absl::Status CheckReceivers(const LocalAttempt& attempt) const;
+  void Ask(LocalAttempt& attempt);
+  void OnGoAccepted(AttemptId id, const SessionId& session);
+  void StartMoving(LocalAttempt& attempt);
+  void Fail(LocalAttempt& attempt, const absl::Status& status);
+  void BeginAbort(LocalAttempt& attempt);
+  LocalWorkers WorkersOf(const std::string& job) const;
+  void AddBytes(const LocalAttempt& attempt);
+
+  CoordinatorState& state_;
+  LocalAttemptEvents& events_;
+};
+
+}  // namespace wb

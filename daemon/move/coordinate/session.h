@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "daemon/move/session_calls.h"
+#include "daemon/state/cluster_messages.h"
+#include "planner/model/registration.h"
+#include "transport/loop/timers.h"
+
+namespace wb {
+
+/// A call of a worker that has not been answered. Answered exactly once: by Coordinator's Answer,
+/// which takes it out first.
+template <typename Result>
+struct PendingCall {
+  Version version;  // the one asked for; at least, for WaitForVersion
+  Timers::Clock::time_point since;
+  Timers::Clock::duration timeout{};
+  TimerId timer;  // its deadline; then its grace
+  std::function<void(Result)> done;
+  /// The deadline has passed: the leader was told, and the answer waits for the abort.
+  bool gave_up = false;
+  /// The leader is lost: the answer, kept until nothing moves any more.
+  std::optional<absl::Status> ending;
+  bool committed = false;   // Receive: the bytes are the version asked for
+  std::uint64_t bytes = 0;  // of committed deliveries
+};
+
+/// A connected worker: what it registered, where its memory is, what it waits for.
+struct Session {
+  /// Whether the present leader has it as a member.
+  enum class Membership : std::uint8_t { kUnknown, kMember, kRefused };
+
+  SessionId id;
+  Incarnation incarnation;
+  std::int32_t world_size = 0;
+  Epoch epoch;
+  Version held_version;
+  MemoryState memory = MemoryState::kEmpty;
+  std::shared_ptr<const Registration> registration;
+  std::vector<RegionId> regions;  // one per buffer of the layout
+  std::vector<std::uint64_t> offsets;
+  Membership membership = Membership::kUnknown;
+  absl::Status refusal;  // kRefused: by a leader that came later
+  std::optional<PendingCall<absl::Status>> opening;
+  std::optional<PendingCall<PublishResult>> publish;
+  std::optional<PendingCall<ReceiveResult>> receive;
+  std::optional<PendingCall<absl::StatusOr<Version>>> wait;
+
+  const std::string& job() const { return registration->job; }
+  const WorkerName& name() const { return registration->layout.name; }
+  Role role() const { return registration->layout.role; }
+};
+
+}  // namespace wb

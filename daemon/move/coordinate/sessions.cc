@@ -1,0 +1,167 @@
+#include "daemon/move/coordinate/sessions.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "daemon/state/seconds.h"
+
+namespace wb {
+
+absl::Status Sessions::Check(const SessionOpening& opening) const {
+  const Layout& layout = opening.registration.layout;
+  if (state_.draining) {
+    return absl::UnavailableError(absl::StrCat("daemon ", state_.options.node, " is draining"));
+  }
+  if (state_.sessions.size() >= kMaxSessions) {
+    return absl::ResourceExhaustedError(absl::StrCat("daemon ", state_.options.node, " has ",
+                                                     state_.sessions.size(), " sessions, at most ",
+                                                     kMaxSessions));
+  }
+  if (state_.sessions.contains(opening.session)) {
+    return absl::AlreadyExistsError(absl::StrCat("session ", opening.session, " is open already"));
+  }
+  if (!layout.node.empty() && layout.node != state_.options.node) {
+    return absl::InvalidArgumentError(absl::StrCat(layout.name.ToString(), " says node ",
+                                                   layout.node, ", this daemon is of node ",
+                                                   state_.options.node));
+  }
+  if (opening.buffers.size() != layout.buffers.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(layout.name.ToString(), " brings ", opening.buffers.size(),
+                     " buffers, its layout has ", layout.buffers.size()));
+  }
+  return absl::OkStatus();
+}
+
+void Sessions::Open(SessionOpening opening,
+                    Clock::time_point deadline,
+                    std::function<void(absl::Status)> done) {
+  if (const absl::Status status = Check(opening); !status.ok()) {
+    done(status);
+    return;
+  }
+  Session& session = state_.sessions[opening.session];
+  session.id = opening.session;
+  session.incarnation = opening.incarnation;
+  session.world_size = opening.world_size;
+  session.epoch = opening.epoch;
+  session.held_version = opening.held_version;
+  session.memory = opening.memory;
+  opening.registration.layout.node = state_.options.node;
+  session.registration = std::make_shared<const Registration>(std::move(opening.registration));
+  for (OpenedBuffer& buffer : opening.buffers) {
+    const RegionId region(state_.next_region++);
+    session.regions.push_back(region);
+    session.offsets.push_back(buffer.offset);
+    state_.runner->AddRegion(region, std::move(buffer.region));
+  }
+  PendingCall<absl::Status>& call = session.opening.emplace();
+  call.since = state_.turns.Now();
+  call.timeout = std::max(deadline - call.since, Clock::duration::zero());
+  call.done = std::move(done);
+  call.timer = state_.turns.At(deadline, [this, id = session.id] { OnDeadline(id); });
+  Register(session);
+}
+
+void Sessions::Register(const Session& session) {
+  if (!state_.connected) return;  // copying a registration for nothing is not cheap
+  state_.Tell(RegisterWorker{session.id, session.incarnation, session.world_size, session.epoch,
+                             session.held_version, session.memory, *session.registration});
+}
+
+void Sessions::OnWorkerRegistered(const WorkerRegistered& message) {
+  Session* session = state_.Find(message.session);
+  if (session == nullptr) {
+    ++state_.stale_messages;
+    return;
+  }
+  if (message.status.ok()) {
+    session->membership = Session::Membership::kMember;
+    if (session->opening.has_value()) AnswerOpening(*session, message.status);
+    return;
+  }
+  if (session->opening.has_value()) {
+    AnswerOpening(*session, message.status);
+    Drop(message.session);
+    return;
+  }
+  spdlog::warn("session={} refused by a new leader: {}", message.session,
+               message.status.ToString());
+  session->membership = Session::Membership::kRefused;
+  session->refusal = message.status;
+}
+
+void Sessions::OnDeadline(const SessionId& id) {
+  Session* session = state_.Find(id);
+  if (session == nullptr || !session->opening.has_value()) return;
+  absl::Status status = state_.LeaderStatus();
+  if (status.ok()) {
+    status = absl::DeadlineExceededError(
+        absl::StrCat("the leader has not answered the registration of ", session->name().ToString(),
+                     " within ", Seconds(session->opening->timeout)));
+  }
+  state_.Tell(UnregisterWorker{id, "its Join has passed its deadline"});
+  AnswerOpening(*session, status);
+  Drop(id);
+}
+
+void Sessions::AnswerOpening(Session& session, const absl::Status& status) {
+  const PendingCall<absl::Status> call = *std::move(session.opening);
+  session.opening.reset();
+  state_.turns.Cancel(call.timer);
+  call.done(status);
+}
+
+void Sessions::Close(const SessionId& id, const absl::Status& status) {
+  Session* session = state_.Find(id);
+  if (session == nullptr) return;
+  spdlog::info("session={} worker={} closed: {}", id, session->name().ToString(),
+               status.ToString());
+  state_.Tell(UnregisterWorker{id, std::string(status.message())});
+  if (session->opening.has_value()) AnswerOpening(*session, status);
+  calls_.EndCalls(*session, status);
+  Drop(id);
+}
+
+void Sessions::CloseAll(const absl::Status& status) {
+  std::vector<SessionId> ids;
+  for (const auto& [id, session] : state_.sessions) ids.push_back(id);
+  for (const SessionId& id : ids) {
+    calls_.attempts().AbortFor(state_.sessions.at(id), status);
+    Close(id, status);
+  }
+}
+
+void Sessions::Drop(const SessionId& id) {
+  const auto found = state_.sessions.find(id);
+  const std::string job = found->second.job();
+  for (const RegionId region : found->second.regions) {
+    state_.runner->RemoveRegion(region, [] {});
+  }
+  state_.sessions.erase(found);
+  const bool last = std::none_of(state_.sessions.begin(), state_.sessions.end(),
+                                 [&](const auto& entry) { return entry.second.job() == job; });
+  if (!last) return;
+  // The leader forgets likewise what this daemon holds of the job.
+  std::erase_if(state_.plans, [&](const auto& entry) { return entry.first.first == job; });
+  std::erase_if(state_.offers, [&](const auto& entry) { return entry.first.first == job; });
+}
+
+void Sessions::Replay() {
+  for (const auto& [id, session] : state_.sessions) Register(session);
+}
+
+void Sessions::LeaderLost() {
+  for (auto& [id, session] : state_.sessions) {
+    session.membership = Session::Membership::kUnknown;
+  }
+  state_.offers.clear();
+}
+
+}  // namespace wb
