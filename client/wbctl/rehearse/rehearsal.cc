@@ -71,7 +71,7 @@ WorkerSpec CommonSpec(const Job& job, const RehearsalOptions& options) {
 }
 
 /// The leader's counters of a version.
-absl::Status AddCounters(const ::weightbridge::v1::VersionStatus& known, VersionResult& version) {
+void AddCounters(const ::weightbridge::v1::VersionStatus& known, VersionResult& version) {
   version.average_stall_ms = known.average_stall_ms();
   version.end_to_end_ms = known.end_to_end_ms();
   version.bound_bytes = known.bound_bytes();
@@ -81,7 +81,6 @@ absl::Status AddCounters(const ::weightbridge::v1::VersionStatus& known, Version
       version.bytes_by_path[path] += bytes;
     }
   }
-  return absl::OkStatus();
 }
 
 /// Adds what the workers' checks have found.
@@ -102,9 +101,10 @@ void AddChecks(const Job& job,
 }
 
 absl::Status RunVersions(Cluster& cluster,
-                         const Job& job,
+                         const RehearsalInput& input,
                          const RehearsalOptions& options,
                          RehearsalResult& result) {
+  const Job& job = input.job.job;
   LeaderCounters leader(cluster.leader_target());
   for (std::uint64_t i = 0; i < options.versions && !result.differs(); ++i) {
     VersionResult version{.version = options.first_version + i, .bytes_by_path = {}};
@@ -113,7 +113,12 @@ absl::Status RunVersions(Cluster& cluster,
       WB_RETURN_IF_ERROR(cluster.Take(order).status());
     }
     WB_ASSIGN_OR_RETURN(const auto known, leader.Ask(job.name, version.version, kAskTimeout));
-    WB_RETURN_IF_ERROR(AddCounters(known, version));
+    AddCounters(known, version);
+    if (version.bytes_planned != input.plan.bytes) {
+      return absl::InternalError(absl::StrCat("the leader planned ", version.bytes_planned,
+                                              " bytes for the same layouts, this program ",
+                                              input.plan.bytes));
+    }
     WB_ASSIGN_OR_RETURN(
         const std::vector<StepReport> reports,
         cluster.Take({.step = Step::kCheck, .version = version.version, .paths = {}}));
@@ -152,32 +157,30 @@ absl::Status Export(Cluster& cluster,
 }
 
 absl::Status RunSteps(Cluster& cluster,
-                      const Job& job,
-                      const Checkpoint* checkpoint,
+                      const RehearsalInput& input,
                       const RehearsalOptions& options,
                       RehearsalResult& result) {
   result.daemon_pids = cluster.daemon_pids();
   result.worker_pids = cluster.worker_pids();
-  WB_RETURN_IF_ERROR(RunVersions(cluster, job, options, result));
+  WB_RETURN_IF_ERROR(RunVersions(cluster, input, options, result));
   if (!options.dump.empty()) {
     const std::string folder = fs::absolute(options.dump).string();
     WB_RETURN_IF_ERROR(
         cluster.Take({.step = Step::kDump, .version = 0, .paths = {folder}}).status());
   }
-  if (checkpoint != nullptr && !options.export_to.empty()) {
-    WB_RETURN_IF_ERROR(Export(cluster, job, *checkpoint, options.export_to, result));
+  if (input.checkpoint != nullptr && !options.export_to.empty()) {
+    WB_RETURN_IF_ERROR(
+        Export(cluster, input.job.job, *input.checkpoint, options.export_to, result));
   }
   return cluster.Leave();
 }
 
 }  // namespace
 
-absl::Status Rehearse(const LoadedJob& job,
-                      const Plan& plan,
-                      const Checkpoint* checkpoint,
+absl::Status Rehearse(const RehearsalInput& input,
                       const RehearsalOptions& options,
                       RehearsalResult& result) {
-  WB_RETURN_IF_ERROR(CheckMemory(job.job));
+  WB_RETURN_IF_ERROR(CheckMemory(input.job.job));
   if (!options.dump.empty()) WB_RETURN_IF_ERROR(MakeDumpFolder(options.dump));
   // Declared before the cluster: the processes end before their folder goes.
   WB_ASSIGN_OR_RETURN(RunDirectory directory, RunDirectory::Create());
@@ -193,8 +196,8 @@ absl::Status Rehearse(const LoadedJob& job,
                                        .progress = options.progress};
   WB_ASSIGN_OR_RETURN(
       std::unique_ptr<Cluster> cluster,
-      Cluster::Start(job, cluster_options, CommonSpec(job.job, options), options.flip));
-  return RunSteps(*cluster, job.job, checkpoint, options, result);
+      Cluster::Start(input.job, cluster_options, CommonSpec(input.job.job, options), options.flip));
+  return RunSteps(*cluster, input, options, result);
 }
 
 }  // namespace wb
