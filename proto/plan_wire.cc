@@ -80,21 +80,23 @@ absl::Status CheckIndex(const std::string& field, std::uint32_t index, std::size
   return Refused(field, " is ", index, ", want less than ", size);
 }
 
+absl::Status CheckTie(const v1::PlanTie& tie, const PlanPart& part, const std::string& field) {
+  if (const auto fault = NameFault(tie.alias())) {
+    return Refused(field, ".alias ", Shown(tie.alias()), " ", *fault);
+  }
+  WB_RETURN_IF_ERROR(CheckIndex(absl::StrCat(field, ".target"), tie.target(), part.tensors.size()));
+  if (part.tensors[tie.target()].name != tie.alias()) return absl::OkStatus();
+  return Refused(field, " ties ", tie.alias(), " to itself");
+}
+
 absl::Status AddTies(const v1::Plan& wire, PlanPart& part) {
   absl::flat_hash_set<absl::string_view> aliases;
   for (int i = 0; i < wire.ties_size(); ++i) {
     const v1::PlanTie& tie = wire.ties(i);
     const std::string field = absl::StrCat("ties[", i, "]");
-    if (const auto fault = NameFault(tie.alias())) {
-      return Refused(field, ".alias ", Shown(tie.alias()), " ", *fault);
-    }
+    WB_RETURN_IF_ERROR(CheckTie(tie, part, field));
     if (!aliases.insert(tie.alias()).second) {
       return Refused(field, ".alias is ", tie.alias(), " again, want each alias once");
-    }
-    WB_RETURN_IF_ERROR(
-        CheckIndex(absl::StrCat(field, ".target"), tie.target(), part.tensors.size()));
-    if (part.tensors[tie.target()].name == tie.alias()) {
-      return Refused(field, " ties ", tie.alias(), " to itself");
     }
     part.ties.push_back({tie.alias(), TensorId(tie.target())});
   }
@@ -138,6 +140,16 @@ absl::StatusOr<Move> MoveFromProto(const v1::Move& wire,
               std::move(box), bytes};
 }
 
+absl::Status AddMoves(const v1::Plan& wire, PlanPart& part) {
+  part.moves.reserve(static_cast<std::size_t>(wire.moves_size()));
+  for (int i = 0; i < wire.moves_size(); ++i) {
+    WB_ASSIGN_OR_RETURN(Move move,
+                        MoveFromProto(wire.moves(i), part, absl::StrCat("moves[", i, "]")));
+    part.moves.push_back(std::move(move));
+  }
+  return absl::OkStatus();
+}
+
 void Put(const Index& index, google::protobuf::RepeatedField<std::int64_t>& wire) {
   wire.Add(index.begin(), index.end());
 }
@@ -159,12 +171,7 @@ absl::StatusOr<PlanPart> PlanPartFromProto(const v1::Plan& wire) {
   WB_RETURN_IF_ERROR(AddWorkers(wire, part));
   WB_RETURN_IF_ERROR(AddTensors(wire, part));
   WB_RETURN_IF_ERROR(AddTies(wire, part));
-  part.moves.reserve(static_cast<std::size_t>(wire.moves_size()));
-  for (int i = 0; i < wire.moves_size(); ++i) {
-    WB_ASSIGN_OR_RETURN(Move move,
-                        MoveFromProto(wire.moves(i), part, absl::StrCat("moves[", i, "]")));
-    part.moves.push_back(std::move(move));
-  }
+  WB_RETURN_IF_ERROR(AddMoves(wire, part));
   return part;
 }
 
