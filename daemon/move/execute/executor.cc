@@ -17,6 +17,12 @@ namespace {
 // Ids with the top bit set are the runner's own (AttemptRunner::AddRegion).
 constexpr RegionId kArena{std::uint64_t{1} << 63};
 
+/// For what only a bug of ours can bring about: memory of workers is at stake.
+[[noreturn]] void Die(const char* what, std::uint64_t id) {
+  spdlog::critical("mover: {}: {}", what, id);
+  std::abort();
+}
+
 /// Two separate halves: were what goes out able to take every slot, two movers that fill theirs
 /// towards each other could wait for each other's free slots forever.
 struct ArenaHalves {
@@ -184,6 +190,11 @@ void Executor::AbortAll() {
   PumpAndReview();
 }
 
+void Executor::FailAll(const absl::Status& status) {
+  for (const auto& [id, attempt] : attempts_) attempt->Fail(status);
+  PumpAndReview();
+}
+
 /// Stops all that the attempt does; what is in flight ends with errors.
 void Executor::Cut(Attempt& attempt) {
   Step(attempt, AttemptState::kAborting);
@@ -198,7 +209,7 @@ void Executor::Cut(Attempt& attempt) {
 }
 
 void Executor::Step(Attempt& attempt, AttemptState to) {
-  if (!CanStep(attempt.state, to)) std::abort();  // a bug of ours
+  if (!CanStep(attempt.state, to)) Die("an attempt took a step that is none", attempt.id.value());
   spdlog::info("attempt={} version={} group={} {}->{} landed={} copied={} operations={}",
                attempt.id.value(), attempt.version.value(), attempt.group, ToString(attempt.state),
                ToString(to), attempt.landed_bytes, attempt.copied_bytes, attempt.operations);
@@ -223,7 +234,7 @@ void Executor::OnEvent(const FabricEvent& event) {
     return;
   }
   Operation* operation = operations_.Find(event.tag);
-  if (operation == nullptr) std::abort();  // the fabric made an event up
+  if (operation == nullptr) Die("the fabric told of an operation that is not", event.tag);
   switch (operation->phase) {
     case Operation::Phase::kHelloOut:
     case Operation::Phase::kSending:
@@ -245,7 +256,7 @@ void Executor::OnEvent(const FabricEvent& event) {
 
 void Executor::OnCopied(CopyJob& job) {
   Operation* operation = operations_.Find(job.token);
-  if (operation == nullptr) std::abort();  // nobody else submits copies
+  if (operation == nullptr) Die("the copy pool told of an operation that is not", job.token);
   operation->steps = std::move(job.steps);
   switch (operation->phase) {
     case Operation::Phase::kPacking:

@@ -65,6 +65,8 @@ class Executor {
   void Abort(AttemptId attempt);
   void Finish(AttemptId attempt);
   void AbortAll();
+  /// The fabric is of no use any more.
+  void FailAll(const absl::Status& status);
 
   /// Does what is due; whether anything was.
   bool Progress();
