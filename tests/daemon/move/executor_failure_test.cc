@@ -10,6 +10,7 @@
 #include "tests/daemon/move/move_pair.h"
 #include "tests/daemon/move/move_world.h"
 #include "tests/support/catch.h"
+#include "tests/support/sealed_memory.h"
 
 namespace wb::test {
 namespace {
@@ -316,11 +317,8 @@ TEST_CASE("a large chunk in one run needs no slot to fit in", "[move]") {
 
 TEST_CASE("memory that may only be read is no destination", "[move]") {
   Pair pair(64'000);
-  const FdHandle memory(memfd_create("weights", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  REQUIRE(ftruncate(memory.get(), 64'000) == 0);
-  REQUIRE(fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0);
-  pair.r.executor->AddRegion(
-      kOther, Region::OpenHostFd(memory.get(), 0, 64'000, RegionAccess::kReadOnly).value());
+  const SealedMemory memory(64'000);
+  pair.r.executor->AddRegion(kOther, memory.Open(RegionAccess::kReadOnly));
   std::vector<NodeWork> all = pair.Work(1, kRuns, kRuns);
   all[1].work.in[0].destination.regions[0] = kOther;
   pair.r.executor->Prepare(all[1].work);
