@@ -18,7 +18,6 @@ Error IsNull(const char* what) {
 }  // namespace
 }  // namespace wb::client
 
-using wb::client::Error;
 using wb::client::IsNull;
 using wb::client::LayoutDraft;
 using wb::client::Result;

@@ -10,7 +10,7 @@ namespace wb::client {
 namespace {
 
 constexpr std::uint32_t kProtocol = 1;
-constexpr std::size_t kPartBytes = 48 * 1024;
+constexpr std::size_t kPartBytes = 49'152;  // leaves room for the rest of a packet
 
 Error Invalid(std::string message) {
   return Error{WB_INVALID_ARGUMENT, std::move(message), {}};

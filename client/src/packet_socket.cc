@@ -60,6 +60,19 @@ Error SendError(int error, int attachment) {
   return failed;
 }
 
+/// A packet of `bytes`, received into `packet` as far as it fits.
+Result<std::string> Whole(std::string packet, std::size_t bytes) {
+  if (bytes == 0) return Error{WB_UNAVAILABLE, "the connection is closed", {}};
+  if (bytes > packet.size()) {
+    return Error{WB_INTERNAL,
+                 "a packet of " + std::to_string(bytes) + " bytes, want at most " +
+                     std::to_string(packet.size()),
+                 {}};
+  }
+  packet.resize(bytes);
+  return packet;
+}
+
 }  // namespace
 
 Result<PacketSocket> PacketSocket::Connect(const std::string& path, Deadline deadline) {
@@ -115,25 +128,15 @@ Result<void> PacketSocket::Send(std::string_view packet, int attachment, Deadlin
 
 Result<std::string> PacketSocket::Receive(Deadline deadline) {
   std::string packet(kMaxPacketBytes, '\0');
-  // A peer that closed with our packets unread answers ECONNRESET once; what it had sent before,
-  // a refusal for example, is behind that.
-  bool reset = false;
   while (true) {
     const ssize_t got = ::recv(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_TRUNC);
-    if (got == 0) return Error{WB_UNAVAILABLE, "the connection is closed", {}};
-    if (got > 0 && static_cast<std::size_t>(got) > packet.size()) {
-      return Error{WB_INTERNAL,
-                   "a packet of " + std::to_string(got) + " bytes, want at most " +
-                       std::to_string(kMaxPacketBytes),
-                   {}};
-    }
-    if (got > 0) {
-      packet.resize(static_cast<std::size_t>(got));
-      return packet;
-    }
-    if (errno == EINTR) continue;
-    if (errno == ECONNRESET && !std::exchange(reset, true)) continue;
-    if (errno != EAGAIN) return SystemError(errno, "recv");
+    if (got >= 0) return Whole(std::move(packet), static_cast<std::size_t>(got));
+    const int error = errno;
+    if (error == EINTR) continue;
+    // A peer that closed with our packets unread makes us see ECONNRESET, once; what it had sent
+    // before, a refusal for example, is behind that.
+    if (error == ECONNRESET && !std::exchange(reset_, true)) continue;
+    if (error != EAGAIN) return SystemError(error, "recv");
     if (Result<void> ready = WaitFor(POLLIN, deadline); !ready.ok()) return ready.error();
   }
 }

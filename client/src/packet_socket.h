@@ -10,7 +10,7 @@
 namespace wb::client {
 
 /// The largest packet of the local door, either way.
-inline constexpr std::size_t kMaxPacketBytes = 64 * 1024;
+inline constexpr std::size_t kMaxPacketBytes = 65'536;
 
 /// A connected AF_UNIX SOCK_SEQPACKET socket. Never raises SIGPIPE, never waits past a deadline.
 /// After an error the connection is of no further use, but packets that had arrived can still be
@@ -31,6 +31,7 @@ class PacketSocket {
   Result<void> WaitFor(short events, Deadline deadline);
 
   UniqueFd fd_;
+  bool reset_ = false;  // ECONNRESET has been seen
 };
 
 }  // namespace wb::client

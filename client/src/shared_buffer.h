@@ -14,6 +14,8 @@ class SealedBuffer {
   static Result<SealedBuffer> Create(std::uint64_t bytes);
   SealedBuffer(SealedBuffer&& other) noexcept;
   SealedBuffer& operator=(SealedBuffer&& other) = delete;
+  SealedBuffer(const SealedBuffer&) = delete;
+  SealedBuffer& operator=(const SealedBuffer&) = delete;
   ~SealedBuffer();
 
   void* data() const { return data_; }

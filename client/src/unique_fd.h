@@ -13,22 +13,19 @@ class UniqueFd {
   explicit UniqueFd(int fd) : fd_(fd) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
-    if (this != &other) {
-      Close();
-      fd_ = std::exchange(other.fd_, -1);
-    }
+    std::swap(fd_, other.fd_);  // `other` closes what was ours
     return *this;
   }
-  ~UniqueFd() { Close(); }
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+  ~UniqueFd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:
-  void Close() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
   int fd_ = -1;
 };
 

@@ -18,8 +18,7 @@
 //   }
 //
 // Not there yet: Rollout::Stage, Commit and Revert (shadow landing), snapshots at the source.
-#ifndef WEIGHTBRIDGE_CLIENT_H_
-#define WEIGHTBRIDGE_CLIENT_H_
+#pragma once
 
 #include <chrono>
 #include <cstddef>
@@ -495,4 +494,3 @@ class Rollout {
 
 }  // namespace weightbridge
 
-#endif  // WEIGHTBRIDGE_CLIENT_H_

@@ -28,6 +28,7 @@
  *
  * Not there yet: shadow landing (Stage, Commit, Revert), snapshots at the source, device memory.
  */
+/* NOLINTBEGIN: C, and named as C libraries are. */
 #ifndef WEIGHTBRIDGE_WEIGHTBRIDGE_H_
 #define WEIGHTBRIDGE_WEIGHTBRIDGE_H_
 
@@ -325,3 +326,4 @@ WB_API wb_status wb_receive(wb_session* session,
 #endif
 
 #endif /* WEIGHTBRIDGE_WEIGHTBRIDGE_H_ */
+/* NOLINTEND */

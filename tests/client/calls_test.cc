@@ -1,0 +1,565 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/client/client_fixture.h"
+#include "tests/support/catch.h"
+#include "tests/support/time_slack.h"
+
+namespace wb::test {
+namespace {
+
+using namespace std::chrono_literals;
+using weightbridge::Error;
+using weightbridge::MemoryState;
+using weightbridge::PublishReport;
+using weightbridge::ReceiveReport;
+using weightbridge::Result;
+using weightbridge::Rollout;
+using weightbridge::Trainer;
+
+v1::DaemonMessage ReplyTo(std::uint64_t id) {
+  v1::DaemonMessage reply;
+  reply.set_id(id);
+  return reply;
+}
+
+v1::DaemonMessage Go(std::uint64_t version) {
+  v1::DaemonMessage notice;
+  notice.mutable_go()->set_version(version);
+  return notice;
+}
+
+/// Grants a join, then takes a request; nothing if the client did otherwise.
+std::optional<v1::ClientMessage> TakeRequest(FakePeer& peer) {
+  if (std::optional<Packet> packet = peer.Next()) return packet->message;
+  return std::nullopt;
+}
+
+/// Receives one version as a daemon should: go, accepted, OK.
+bool Deliver(FakePeer& peer, std::uint64_t version) {
+  const std::optional<v1::ClientMessage> request = TakeRequest(peer);
+  if (!request || request->receive().version() != version) return false;
+  peer.Send(Go(version));
+  const std::optional<v1::ClientMessage> accepted = TakeRequest(peer);
+  if (!accepted || accepted->go_accepted().version() != version) return false;
+  v1::DaemonMessage reply = ReplyTo(request->id());
+  reply.mutable_receive()->set_version(version);
+  reply.mutable_receive()->set_bytes_received(16);
+  reply.mutable_receive()->set_wait_seconds(0.25);
+  reply.mutable_receive()->set_move_seconds(0.5);
+  peer.Send(reply);
+  return true;
+}
+
+/// The error of a call that must fail.
+template <typename T>
+Error ErrorOf(const Result<T>& result) {
+  REQUIRE_FALSE(result.ok());
+  return result.error();
+}
+
+TEST_CASE("Publish sends the version, the label and the time it has, and reports", "[client]") {
+  Seen<v1::ClientMessage> requests;
+  FakeDaemon daemon([&](FakePeer& peer, int) {
+    if (!peer.GrantJoin()) return;
+    const std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    requests.Add(*request);
+    v1::DaemonMessage reply = ReplyTo(request->id());
+    v1::PublishReply& publish = *reply.mutable_publish();
+    publish.set_version(7);
+    publish.set_bytes_sent(1234);
+    publish.set_wait_seconds(0.25);
+    publish.set_move_seconds(0.5);
+    publish.add_outcomes()->set_group("engine0");
+    peer.Send(reply);
+    peer.StaySilent();
+  });
+  Result<Trainer> trainer = JoinTrainer(daemon);
+  REQUIRE(trainer.ok());
+  const Result<PublishReport> report = trainer->Publish(7, {"step 70", 5000ms});
+  REQUIRE(report.ok());
+  CHECK(report->version == 7);
+  CHECK(report->bytes_sent == 1234);
+  CHECK(report->wait_seconds == 0.25);
+  CHECK(report->move_seconds == 0.5);
+  CHECK(report->total_seconds > 0);
+  REQUIRE(report->outcomes.size() == 1);
+  CHECK(report->outcomes[0].group == "engine0");
+  CHECK(report->outcomes[0].code == WB_OK);
+
+  REQUIRE(requests.all().size() == 1);
+  const v1::ClientMessage request = requests.all()[0];
+  CHECK(request.publish().version() == 7);
+  CHECK(request.publish().label() == "step 70");
+  CHECK(request.timeout_ms() <= 5000);
+  CHECK(request.timeout_ms() > 5000 - Slack(1000ms).count());
+}
+
+TEST_CASE("a failed Publish gives the culprit, and the outcome of each group", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    if (!peer.GrantJoin()) return;
+    const std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    v1::DaemonMessage reply = ReplyTo(request->id());
+    reply.mutable_status()->set_code(WB_UNAVAILABLE);
+    reply.mutable_status()->set_message("worker engine1/0 on node n2 is gone");
+    reply.mutable_status()->add_details("since 3 s");
+    reply.mutable_publish()->add_outcomes()->set_group("engine0");
+    v1::GroupOutcome& failed = *reply.mutable_publish()->add_outcomes();
+    failed.set_group("engine1");
+    failed.mutable_status()->set_code(WB_UNAVAILABLE);
+    failed.mutable_status()->set_message("worker engine1/0 is gone");
+    peer.Send(reply);
+    peer.StaySilent();
+  });
+  Result<Trainer> trainer = JoinTrainer(daemon);
+  REQUIRE(trainer.ok());
+  const Error error = ErrorOf(trainer->Publish(7, {}));
+  CHECK(error.code == WB_UNAVAILABLE);
+  CHECK(error.message == "worker engine1/0 on node n2 is gone");
+  CHECK(error.details ==
+        std::vector<std::string>{"since 3 s", "engine0: OK",
+                                 "engine1: UNAVAILABLE: worker engine1/0 is gone"});
+  REQUIRE(trainer->LastOutcomes().size() == 2);
+  CHECK(trainer->LastOutcomes()[1].code == WB_UNAVAILABLE);
+  CHECK_FALSE(trainer->session_id().empty());  // the session goes on
+}
+
+TEST_CASE("Publish to a silent daemon ends a second late and warns that memory may be read",
+          "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    peer.GrantJoin();
+    peer.StaySilent();
+  });
+  Result<Trainer> trainer = JoinTrainer(daemon);
+  REQUIRE(trainer.ok());
+  const Stopwatch watch;
+  const Error error = ErrorOf(trainer->Publish(7, {"", 200ms}));
+  CHECK(watch.elapsed() >= 1200ms);
+  CHECK(watch.elapsed() < Slack(1700ms));
+  CHECK(error.code == WB_DEADLINE_EXCEEDED);
+  CHECK(error.message == "daemon at " + daemon.socket() +
+                             " did not answer Publish of version 7 within 0.2 s, nor one second "
+                             "later; memory of policy/1 may still be read");
+}
+
+TEST_CASE("WaitForVersion gives a version, or the daemon's deadline with who is late", "[client]") {
+  Seen<std::uint64_t> asked;
+  FakeDaemon daemon([&](FakePeer& peer, int) {
+    if (!peer.GrantJoin()) return;
+    std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    asked.Add(request->wait_for_version().at_least());
+    v1::DaemonMessage reply = ReplyTo(request->id());
+    reply.mutable_wait_for_version()->set_version(501);
+    peer.Send(reply);
+    request = TakeRequest(peer);
+    if (!request) return;
+    asked.Add(request->wait_for_version().at_least());
+    peer.Refuse(request->id(), WB_DEADLINE_EXCEEDED, "no version >= 502 was published in 100 ms");
+    peer.StaySilent();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  const Result<std::uint64_t> version = rollout->WaitForVersion(1, 1s);
+  REQUIRE(version.ok());
+  CHECK(*version == 501);
+  const Error error = ErrorOf(rollout->WaitForVersion(502, 100ms));
+  CHECK(error.code == WB_DEADLINE_EXCEEDED);
+  CHECK(error.message == "no version >= 502 was published in 100 ms");
+  CHECK(asked.all() == std::vector<std::uint64_t>{1, 502});
+  CHECK_FALSE(rollout->session_id().empty());
+}
+
+TEST_CASE("WaitForVersion with no time still asks once", "[client]") {
+  Seen<std::uint32_t> timeouts;
+  FakeDaemon daemon([&](FakePeer& peer, int) {
+    if (!peer.GrantJoin()) return;
+    const std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    timeouts.Add(request->timeout_ms());
+    peer.Refuse(request->id(), WB_DEADLINE_EXCEEDED, "nothing yet");
+    peer.StaySilent();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  CHECK(ErrorOf(rollout->WaitForVersion(1, 0ms)).message == "nothing yet");
+  CHECK(timeouts.all() == std::vector<std::uint32_t>{1});
+}
+
+TEST_CASE("before any version a rollout holds version 0, and asking is no error",
+          "[client][field][case-92]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    peer.GrantJoin();
+    peer.StaySilent();
+  });
+  const Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  CHECK(rollout->held_version() == 0);
+  CHECK(rollout->memory_state() == MemoryState::kEmpty);
+}
+
+TEST_CASE("a received version is held, and one after the other", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    if (!peer.GrantJoin()) return;
+    if (Deliver(peer, 501) && Deliver(peer, 502)) peer.StaySilent();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  const Result<ReceiveReport> first = rollout->Receive(501, {});
+  REQUIRE(first.ok());
+  CHECK(first->version == 501);
+  CHECK(first->bytes_received == 16);
+  CHECK(first->wait_seconds == 0.25);
+  CHECK(first->move_seconds == 0.5);
+  CHECK(first->total_seconds > 0);
+  CHECK(rollout->memory_state() == MemoryState::kValid);
+  CHECK(rollout->held_version() == 501);
+  REQUIRE(rollout->Receive(502, {}).ok());
+  CHECK(rollout->held_version() == 502);
+}
+
+TEST_CASE("memory is invalid before go is accepted, even if that never arrives", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    if (!peer.GrantJoin() || !Deliver(peer, 6) || !TakeRequest(peer)) return;
+    peer.Send(Go(7));
+    peer.Close();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  REQUIRE(rollout->Receive(6, {}).ok());
+  const Error error = ErrorOf(rollout->Receive(7, {}));
+  CHECK(error.code == WB_UNAVAILABLE);
+  CHECK(Contains(error.message, "memory of engine0/1 is invalid: version 7 failed: daemon at " +
+                                    daemon.socket() + " is lost"));
+  CHECK(rollout->memory_state() == MemoryState::kInvalid);
+  CHECK(rollout->held_version() == 0);
+}
+
+TEST_CASE("a Receive that fails after go leaves memory invalid, until a later one lands",
+          "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    if (!peer.GrantJoin() || !Deliver(peer, 6)) return;
+    std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    peer.Send(Go(7));
+    TakeRequest(peer);
+    peer.Refuse(request->id(), WB_UNAVAILABLE, "worker policy/3 is gone");
+    request = TakeRequest(peer);
+    if (!request) return;
+    peer.Refuse(request->id(), WB_FAILED_PRECONDITION, "version 8 is not offered");
+    if (Deliver(peer, 9)) peer.StaySilent();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  REQUIRE(rollout->Receive(6, {}).ok());
+
+  Error error = ErrorOf(rollout->Receive(7, {}));
+  CHECK(error.code == WB_UNAVAILABLE);
+  CHECK(error.message ==
+        "memory of engine0/1 is invalid: version 7 failed: worker policy/3 is gone");
+  CHECK(rollout->memory_state() == MemoryState::kInvalid);
+  CHECK(rollout->held_version() == 0);
+
+  error = ErrorOf(rollout->Receive(8, {}));
+  CHECK(error.message == "version 8 is not offered; memory of engine0/1 is invalid as before");
+
+  REQUIRE(rollout->Receive(9, {}).ok());
+  CHECK(rollout->memory_state() == MemoryState::kValid);
+  CHECK(rollout->held_version() == 9);
+}
+
+TEST_CASE("a Receive that fails before go leaves the version before intact", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    if (!peer.GrantJoin() || !Deliver(peer, 6)) return;
+    const std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    peer.Refuse(request->id(), WB_DEADLINE_EXCEEDED, "policy/0 did not publish version 7");
+    peer.StaySilent();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  REQUIRE(rollout->Receive(6, {}).ok());
+  CHECK(ErrorOf(rollout->Receive(7, {})).message ==
+        "policy/0 did not publish version 7; memory of engine0/1 is unchanged: it holds version 6");
+  CHECK(rollout->memory_state() == MemoryState::kValid);
+  CHECK(rollout->held_version() == 6);
+}
+
+TEST_CASE("a daemon that falls silent after go may still write, and the error says so",
+          "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    if (!peer.GrantJoin() || !TakeRequest(peer)) return;
+    peer.Send(Go(7));
+    peer.StaySilent();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  const Stopwatch watch;
+  const Error error = ErrorOf(rollout->Receive(7, {200ms}));
+  CHECK(watch.elapsed() >= 1200ms);
+  CHECK(watch.elapsed() < Slack(1700ms));
+  CHECK(error.code == WB_DEADLINE_EXCEEDED);
+  CHECK(error.message ==
+        "memory of engine0/1 is invalid and may still change: version 7 failed: "
+        "daemon at " +
+            daemon.socket() +
+            " did not answer Receive of version 7 within 0.2 s, nor one second "
+            "later");
+  CHECK(rollout->memory_state() == MemoryState::kInvalid);
+}
+
+TEST_CASE("a daemon that is silent without go can write nothing: memory is unchanged", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    peer.GrantJoin();
+    peer.StaySilent();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  const Error error = ErrorOf(rollout->Receive(7, {100ms}));
+  CHECK(error.code == WB_DEADLINE_EXCEEDED);
+  CHECK(Contains(error.message, "memory of engine0/1 is unchanged: it holds no version"));
+  CHECK(rollout->memory_state() == MemoryState::kEmpty);
+  CHECK(rollout->session_id().empty());  // given up, so that the daemon's lease ends too
+}
+
+TEST_CASE("go for another version than the one asked for is not accepted", "[client]") {
+  Seen<bool> accepted;
+  FakeDaemon daemon([&](FakePeer& peer, int) {
+    if (!peer.GrantJoin() || !Deliver(peer, 6) || !TakeRequest(peer)) return;
+    peer.Send(Go(8));
+    const std::optional<v1::ClientMessage> next = TakeRequest(peer);
+    accepted.Add(next && next->has_go_accepted());
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  REQUIRE(rollout->Receive(6, {}).ok());
+  const Error error = ErrorOf(rollout->Receive(7, {}));
+  CHECK(error.code == WB_INTERNAL);
+  CHECK(Contains(error.message, "it gives go for version 8"));
+  CHECK(rollout->held_version() == 6);
+  rollout = error;  // ends the session, and with it the script
+  const auto until = std::chrono::steady_clock::now() + Slack(2000ms);
+  while (accepted.all().empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::yield();
+  }
+  CHECK(accepted.all() == std::vector<bool>{false});
+}
+
+TEST_CASE("go outside a Receive is not accepted and changes nothing", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    const std::optional<JoinRecord> join = peer.TakeJoin();
+    if (!join) return;
+    v1::DaemonMessage reply = ReplyTo(join->last_id);
+    reply.mutable_join()->set_session("s");
+    peer.Send(reply);
+    peer.Send(Go(7));
+    // Had the notice been accepted, this would be GoAccepted and not Receive.
+    if (Deliver(peer, 8)) peer.StaySilent();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  CHECK(rollout->memory_state() == MemoryState::kEmpty);
+  CHECK(rollout->Receive(8, {}).ok());
+}
+
+TEST_CASE("bytes that arrived without go make memory invalid, whatever the daemon says",
+          "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    if (!peer.GrantJoin()) return;
+    const std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    v1::DaemonMessage reply = ReplyTo(request->id());
+    reply.mutable_receive()->set_version(7);
+    reply.mutable_receive()->set_bytes_received(16);
+    peer.Send(reply);
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  const Error error = ErrorOf(rollout->Receive(7, {}));
+  CHECK(error.code == WB_INTERNAL);
+  CHECK(Contains(error.message, "it wrote without having asked"));
+  CHECK(rollout->memory_state() == MemoryState::kInvalid);
+}
+
+TEST_CASE("a daemon lost in a call is named, and the next call joins again", "[client]") {
+  Seen<JoinRecord> joins;
+  FakeDaemon daemon([&](FakePeer& peer, int number) {
+    const std::optional<JoinRecord> join = peer.GrantJoin();
+    if (!join) return;
+    joins.Add(*join);
+    if (number == 0) {
+      if (Deliver(peer, 6)) TakeRequest(peer);  // takes a Receive with it
+    } else if (number == 1) {
+      if (!TakeRequest(peer)) return;
+      peer.Send(Go(7));
+      TakeRequest(peer);
+    } else if (Deliver(peer, 8)) {
+      peer.StaySilent();
+    }
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  REQUIRE(rollout->Receive(6, {}).ok());
+
+  Error error = ErrorOf(rollout->Receive(7, {}));
+  CHECK(error.code == WB_UNAVAILABLE);
+  CHECK(error.message == "daemon at " + daemon.socket() +
+                             " is lost in Receive of version 7: the connection is closed; memory "
+                             "of engine0/1 is unchanged: it holds version 6");
+  CHECK(rollout->session_id().empty());
+
+  error = ErrorOf(rollout->Receive(7, {}));
+  CHECK(Contains(error.message, "memory of engine0/1 is invalid: version 7 failed: daemon at "));
+  REQUIRE(rollout->Receive(8, {}).ok());
+
+  const std::vector<JoinRecord> all = joins.all();
+  REQUIRE(all.size() == 3);
+  CHECK(all[1].request.held_version() == 6);
+  CHECK(all[1].request.memory() == v1::MEMORY_VALID);
+  CHECK(all[1].request.incarnation() == 42);
+  CHECK(all[1].layout_bytes == all[0].layout_bytes);
+  CHECK(all[1].buffers.size() == 1);
+  CHECK(all[2].request.held_version() == 0);
+  CHECK(all[2].request.memory() == v1::MEMORY_INVALID);
+}
+
+TEST_CASE("a daemon replaced between two calls is joined by the second one", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int number) {
+    if (!peer.GrantJoin()) return;
+    if (number == 0) {
+      Deliver(peer, 6);
+    } else if (Deliver(peer, 7)) {
+      peer.StaySilent();
+    }
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  REQUIRE(rollout->Receive(6, {}).ok());
+  REQUIRE(rollout->Receive(7, {}).ok());
+  CHECK(rollout->held_version() == 7);
+}
+
+TEST_CASE("while no daemon is there, calls say why and keep what memory holds", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    if (peer.GrantJoin()) Deliver(peer, 6);
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  REQUIRE(rollout->Receive(6, {}).ok());
+  REQUIRE(std::filesystem::remove(daemon.socket()));
+  for (int i = 0; i < 2; ++i) {
+    const Error error = ErrorOf(rollout->Receive(7, {}));
+    CHECK(error.code == WB_UNAVAILABLE);
+    CHECK(Contains(error.message, daemon.socket()));
+    CHECK(Contains(error.message, "ENOENT"));
+    CHECK(Contains(error.message, "memory of engine0/1 is unchanged: it holds version 6"));
+  }
+  CHECK(ErrorOf(rollout->WaitForVersion(7, 1s)).code == WB_UNAVAILABLE);
+}
+
+TEST_CASE("an answer that fits no request ends the connection, not the process", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int number) {
+    if (!peer.GrantJoin()) return;
+    const std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    v1::DaemonMessage reply = ReplyTo(request->id());
+    reply.mutable_wait_for_version()->set_version(7);
+    switch (number) {
+      case 0:
+        peer.SendRaw("\xff\xff\xff garbage");
+        break;
+      case 1:
+        reply.set_id(request->id() + 1);
+        peer.Send(reply);
+        break;
+      case 2:
+        reply.mutable_publish();
+        peer.Send(reply);
+        break;
+      case 3:
+        reply.mutable_wait_for_version()->set_version(4);  // less than was asked for
+        peer.Send(reply);
+        break;
+      case 4:
+        peer.SendRaw(std::string(70'000, 'x'));
+        break;
+      default:
+        peer.Send(reply);
+        peer.StaySilent();
+    }
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  for (int i = 0; i < 5; ++i) {
+    INFO("answer " << i);
+    const Error error = ErrorOf(rollout->WaitForVersion(5, 1s));
+    CHECK(error.code == WB_INTERNAL);
+    CHECK(Contains(error.message, "daemon at " + daemon.socket() + " is lost in WaitForVersion"));
+  }
+  const Result<std::uint64_t> version = rollout->WaitForVersion(5, 1s);
+  REQUIRE(version.ok());
+  CHECK(*version == 7);
+}
+
+TEST_CASE("a code that is none of the known ones is UNKNOWN", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    if (!peer.GrantJoin()) return;
+    const std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    peer.Refuse(request->id(), -5, "odd");
+    peer.StaySilent();
+  });
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  CHECK(ErrorOf(rollout->WaitForVersion(1, 1s)).code == WB_UNKNOWN);
+}
+
+TEST_CASE("calls of the other role, version 0 and odd options are refused without asking",
+          "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int) {
+    peer.GrantJoin();
+    peer.StaySilent();
+  });
+  const Stopwatch watch;
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  CHECK(ErrorOf(rollout->Receive(0, {})).message == "Receive of version 0: versions begin at 1");
+  CHECK(ErrorOf(rollout->Receive(1, {-1ms})).code == WB_INVALID_ARGUMENT);
+  CHECK(ErrorOf(rollout->WaitForVersion(1, std::chrono::hours(2000))).code == WB_INVALID_ARGUMENT);
+  rollout = ErrorOf(rollout->Receive(0, {}));
+
+  Result<Trainer> trainer = JoinTrainer(daemon);
+  REQUIRE(trainer.ok());
+  CHECK(ErrorOf(trainer->Publish(0, {})).code == WB_INVALID_ARGUMENT);
+  CHECK(Contains(ErrorOf(trainer->Publish(1, {std::string(2000, 'l'), 1s})).message,
+                 "the label has 2000 bytes, want at most 1024"));
+  CHECK(watch.elapsed() < Slack(2000ms));
+}
+
+TEST_CASE("the library starts no thread, in Join or in a call", "[client]") {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  Seen<std::ptrdiff_t> inside;
+  FakeDaemon daemon([&](FakePeer& peer, int) {
+    if (!peer.GrantJoin()) return;
+    const std::optional<v1::ClientMessage> request = TakeRequest(peer);
+    if (!request) return;
+    inside.Add(threads());
+    peer.Refuse(request->id(), WB_CANCELLED, "seen");
+    peer.StaySilent();
+  });
+  const std::ptrdiff_t before = threads();
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  CHECK(threads() == before);
+  CHECK(ErrorOf(rollout->Receive(7, {})).code == WB_CANCELLED);
+  CHECK(inside.all() == std::vector<std::ptrdiff_t>{before});
+}
+
+}  // namespace
+}  // namespace wb::test
