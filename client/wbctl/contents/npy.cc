@@ -102,7 +102,9 @@ absl::Status WriteNpy(const std::filesystem::path& path,
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << Head(param);
   const bool empty = std::find(param.shape.begin(), param.shape.end(), 0) != param.shape.end();
-  if (!empty) WB_RETURN_IF_ERROR(WriteElements(param, buffer, out));
+  if (!empty) {
+    WB_RETURN_IF_ERROR(WriteElements(param, buffer, out));
+  }
   out.close();
   if (out) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path.string()));

@@ -26,6 +26,8 @@ extern char** environ;
 namespace wb {
 namespace {
 
+constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC, which older headers lack
+
 /// A name without value in `changes` is removed, others replace or add.
 std::vector<std::string> Environment(const std::vector<std::string>& changes) {
   const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
@@ -75,6 +77,9 @@ bool Place(int from, int to) {
                ::signal(SIGPIPE, SIG_DFL) != SIG_ERR;
   ready = ready && Place(launch.null_fd, 0) && Place(launch.log_fd, 1) && Place(launch.log_fd, 2) &&
           (launch.control_fd < 0 || Place(launch.control_fd, kControlFd));
+  // Whatever our own parent let us inherit ends here. An older kernel cannot do it: no harm.
+  const unsigned first = launch.control_fd < 0 ? kControlFd : kControlFd + 1;
+  ::syscall(SYS_close_range, first, ~0U, kCloseOnExec);
   if (ready) ::execve(launch.argv[0], launch.argv.data(), launch.environment.data());
   const int why = errno;
   // If the parent is gone too there is nobody to tell.

@@ -181,7 +181,9 @@ absl::Status Rehearse(const RehearsalInput& input,
                       const RehearsalOptions& options,
                       RehearsalResult& result) {
   WB_RETURN_IF_ERROR(CheckMemory(input.job.job));
-  if (!options.dump.empty()) WB_RETURN_IF_ERROR(MakeDumpFolder(options.dump));
+  if (!options.dump.empty()) {
+    WB_RETURN_IF_ERROR(MakeDumpFolder(options.dump));
+  }
   // Declared before the cluster: the processes end before their folder goes.
   WB_ASSIGN_OR_RETURN(RunDirectory directory, RunDirectory::Create());
   if (options.keep) {
