@@ -341,10 +341,7 @@ TEST_CASE("go for another version than the one asked for is not accepted", "[cli
   CHECK(Contains(error.message, "it gives go for version 8"));
   CHECK(rollout->held_version() == 6);
   rollout = error;  // ends the session, and with it the script
-  const auto until = std::chrono::steady_clock::now() + Slack(2000ms);
-  while (accepted.all().empty() && std::chrono::steady_clock::now() < until) {
-    std::this_thread::yield();
-  }
+  REQUIRE(Soon([&] { return !accepted.all().empty(); }));
   CHECK(accepted.all() == std::vector<bool>{false});
 }
 
@@ -427,10 +424,13 @@ TEST_CASE("a daemon lost in a call is named, and the next call joins again", "[c
 }
 
 TEST_CASE("a daemon replaced between two calls is joined by the second one", "[client]") {
-  FakeDaemon daemon([](FakePeer& peer, int number) {
+  Seen<bool> closed;
+  FakeDaemon daemon([&](FakePeer& peer, int number) {
     if (!peer.GrantJoin()) return;
     if (number == 0) {
       Deliver(peer, 6);
+      peer.Close();
+      closed.Add(true);
     } else if (Deliver(peer, 7)) {
       peer.StaySilent();
     }
@@ -438,17 +438,22 @@ TEST_CASE("a daemon replaced between two calls is joined by the second one", "[c
   Result<Rollout> rollout = JoinRollout(daemon);
   REQUIRE(rollout.ok());
   REQUIRE(rollout->Receive(6, {}).ok());
+  REQUIRE(Soon([&] { return !closed.all().empty(); }));
   REQUIRE(rollout->Receive(7, {}).ok());
   CHECK(rollout->held_version() == 7);
 }
 
 TEST_CASE("while no daemon is there, calls say why and keep what memory holds", "[client]") {
-  FakeDaemon daemon([](FakePeer& peer, int) {
+  Seen<bool> closed;
+  FakeDaemon daemon([&](FakePeer& peer, int) {
     if (peer.GrantJoin()) Deliver(peer, 6);
+    peer.Close();
+    closed.Add(true);
   });
   Result<Rollout> rollout = JoinRollout(daemon);
   REQUIRE(rollout.ok());
   REQUIRE(rollout->Receive(6, {}).ok());
+  REQUIRE(Soon([&] { return !closed.all().empty(); }));
   REQUIRE(std::filesystem::remove(daemon.socket()));
   for (int i = 0; i < 2; ++i) {
     const Error error = ErrorOf(rollout->Receive(7, {}));

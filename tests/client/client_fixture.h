@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "client/include/weightbridge/client.h"
 #include "tests/support/fake_daemon.h"
+#include "tests/support/time_slack.h"
 
 namespace wb::test {
 
@@ -49,6 +52,17 @@ inline weightbridge::Result<weightbridge::Trainer> JoinTrainer(const FakeDaemon&
 
 inline bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// Whether `done` comes true within a few seconds: for what a script does on its own thread.
+template <typename Done>
+bool Soon(Done done) {
+  const auto until = std::chrono::steady_clock::now() + Slack(std::chrono::seconds(5));
+  while (!done()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 /// How long something took.

@@ -44,13 +44,6 @@ struct JoinKeeper {
     if (std::optional<JoinRecord> record = peer.GrantJoin()) joins.Add(*record);
     peer.StaySilent();
   }};
-
-  /// Once the session is closed, the script has run to its end.
-  JoinRecord only() {
-    const std::vector<JoinRecord> all = joins.all();
-    REQUIRE(all.size() == 1);
-    return all.front();
-  }
 };
 
 std::string JoinError(const JoinOptions& options, const Layout& layout) {
@@ -61,11 +54,7 @@ std::string JoinError(const JoinOptions& options, const Layout& layout) {
 
 /// Waits until the script has seen the join whole: the reply comes before the record is kept.
 JoinRecord Kept(const JoinKeeper& keeper) {
-  const auto until = std::chrono::steady_clock::now() + Slack(2000ms);
-  while (keeper.joins.all().empty() && std::chrono::steady_clock::now() < until) {
-    std::this_thread::yield();
-  }
-  REQUIRE(keeper.joins.all().size() == 1);
+  REQUIRE(Soon([&] { return !keeper.joins.all().empty(); }));
   return keeper.joins.all().front();
 }
 
