@@ -68,7 +68,9 @@ absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
   }
   const std::string job = call.registration.job;
   const bool known = state_.jobs.contains(job);
-  if (!known) WB_RETURN_IF_ERROR(MakeRoom());
+  if (!known) {
+    WB_RETURN_IF_ERROR(MakeRoom());
+  }
   Member member{call.session,
                 call.incarnation,
                 call.world_size,
