@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -55,15 +56,17 @@ absl::Status CheckPart(const ChunkPart& part, std::vector<std::uint64_t>& ends) 
 
 /// The packed side of a copy: one run, as long as its memory is.
 const ByteBlock& OneRun() {
-  static const ByteBlock* const kOneRun =
+  static const ByteBlock* const one_run =
       new ByteBlock{0, std::numeric_limits<std::uint64_t>::max(), {}};
-  return *kOneRun;
+  return *one_run;
 }
 
-absl::Status Named(const absl::Status& status, const LocalStream& stream, std::uint32_t chunk) {
-  return absl::Status(status.code(),
-                      absl::StrCat("stream from worker ", stream.src.value(), " to worker ",
-                                   stream.dst.value(), ", chunk ", chunk, ": ", status.message()));
+/// The status with the stream's and the place's name in front.
+absl::Status Named(const absl::Status& status,
+                   const LocalStream& stream,
+                   const std::string& place) {
+  return {status.code(), absl::StrCat("stream from worker ", stream.src.value(), " to worker ",
+                                      stream.dst.value(), ", ", place, ": ", status.message())};
 }
 
 }  // namespace
@@ -108,7 +111,7 @@ absl::Status CheckedStream::Check(const RegionTable& regions, StreamEnd end) {
   std::uint64_t total = 0;
   for (std::uint32_t chunk = 0; chunk < chunks(); ++chunk) {
     if (absl::Status status = CheckChunk(chunk, ends); !status.ok()) {
-      return Named(status, stream, chunk);
+      return Named(status, stream, absl::StrCat("chunk ", chunk));
     }
     WB_ASSIGN_OR_RETURN(total, CheckedAdd(total, stream.chunks[chunk].bytes));
   }
@@ -152,10 +155,7 @@ absl::Status CheckedStream::ResolveBuffers(const RegionTable& regions,
     if (ends[buffer] == 0) continue;
     const MemoryRef ref{bound_.regions[buffer], bound_.offsets[buffer], ends[buffer]};
     if (absl::Status status = ResolveBuffer(regions, ref, buffer); !status.ok()) {
-      return absl::Status(
-          status.code(),
-          absl::StrCat("stream from worker ", bound_.stream.src.value(), " to worker ",
-                       bound_.stream.dst.value(), ", buffer ", buffer, ": ", status.message()));
+      return Named(status, bound_.stream, absl::StrCat("buffer ", buffer));
     }
     if (std::find(used_.begin(), used_.end(), ref.region) == used_.end()) {
       used_.push_back(ref.region);

@@ -62,7 +62,7 @@ struct Mover::State {
   void Main(Handover<absl::Status>& started);
   /// Progress; then whether the loop may sleep on the descriptors.
   bool BeforeSleep();
-  void EndAll();
+  void EndAll() const;
   void TearDown();
 
   const MoverOptions options;
@@ -128,7 +128,7 @@ bool Mover::State::BeforeSleep() {
   return *armed;
 }
 
-void Mover::State::EndAll() {
+void Mover::State::EndAll() const {
   executor->AbortAll();
   const Clock::time_point deadline = Clock::now() + kEndTime;
   while (!executor->idle() && Clock::now() < deadline) {

@@ -1,5 +1,7 @@
 #include "daemon/move/execute/attempt.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace wb {
 
 const char* ToString(AttemptState state) {
@@ -20,6 +22,10 @@ const char* ToString(AttemptState state) {
       return "aborting";
   }
   return "?";
+}
+
+absl::Status Prefixed(const absl::Status& status, const std::string& what) {
+  return {status.code(), absl::StrCat(what, ": ", status.message())};
 }
 
 }  // namespace wb

@@ -29,6 +29,9 @@ enum class AttemptState : std::uint8_t {
 
 const char* ToString(AttemptState state);
 
+/// The status with "what: " in front of its text.
+absl::Status Prefixed(const absl::Status& status, const std::string& what);
+
 constexpr bool CanStep(AttemptState from, AttemptState to) {
   using enum AttemptState;
   if (to == kAborting) return true;

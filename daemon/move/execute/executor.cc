@@ -23,6 +23,26 @@ constexpr RegionId kArena{std::uint64_t{1} << 63};
   std::abort();
 }
 
+/// The attempt still has to send over the endpoint, which has failed.
+void FailIfSending(Attempt& attempt, EndpointId endpoint, const absl::Status& status) {
+  for (const OutLane& out : attempt.lanes) {
+    if (out.lane == nullptr || out.lane->endpoint != endpoint) continue;
+    if (out.streams.empty() && out.in_flight == 0) continue;  // it has done its work
+    attempt.Fail(Prefixed(status, absl::StrCat("connection to ", out.peer.node, " failed")));
+  }
+}
+
+/// The attempt still awaits bytes from the peer behind the endpoint, which has failed.
+void FailIfAwaiting(Attempt& attempt, EndpointId endpoint, const absl::Status& status) {
+  for (const InPeer& peer : attempt.in_peers) {
+    const auto& known = peer.endpoints;
+    if (std::find(known.begin(), known.end(), endpoint) == known.end()) continue;
+    if (peer.awaited_bytes == 0) continue;
+    attempt.Fail(Prefixed(status, absl::StrCat("connection from ", peer.node, " failed with ",
+                                               peer.awaited_bytes, " bytes to come")));
+  }
+}
+
 /// Two separate halves: were what goes out able to take every slot, two movers that fill theirs
 /// towards each other could wait for each other's free slots forever.
 struct ArenaHalves {
@@ -130,8 +150,7 @@ absl::Status Executor::Admit(Attempt& attempt) {
   for (OutLane& out : attempt.lanes) {
     absl::StatusOr<Lane*> lane = lanes_.Acquire(out.peer, attempt.job, attempt.group);
     if (!lane.ok()) {
-      return absl::Status(lane.status().code(), absl::StrCat("connecting to ", out.peer.node, ": ",
-                                                             lane.status().message()));
+      return Prefixed(lane.status(), absl::StrCat("connecting to ", out.peer.node));
     }
     out.lane = *lane;
     if (!out.lane->open) sender_.Greet(out);
@@ -281,20 +300,8 @@ void Executor::OnEndpointFailed(EndpointId endpoint, const absl::Status& status)
   lanes_.OnEndpointFailed(endpoint, status);
   receiver_.Forget(endpoint);
   for (const auto& [id, attempt] : attempts_) {
-    for (const OutLane& out : attempt->lanes) {
-      if (out.lane == nullptr || out.lane->endpoint != endpoint) continue;
-      if (out.streams.empty() && out.in_flight == 0) continue;  // it has done its work
-      attempt->Fail(absl::Status(status.code(), absl::StrCat("connection to ", out.peer.node,
-                                                             " failed: ", status.message())));
-    }
-    for (const InPeer& peer : attempt->in_peers) {
-      const bool used =
-          std::find(peer.endpoints.begin(), peer.endpoints.end(), endpoint) != peer.endpoints.end();
-      if (!used || peer.awaited_bytes == 0) continue;
-      attempt->Fail(absl::Status(
-          status.code(), absl::StrCat("connection from ", peer.node, " failed with ",
-                                      peer.awaited_bytes, " bytes to come: ", status.message())));
-    }
+    FailIfSending(*attempt, endpoint, status);
+    FailIfAwaiting(*attempt, endpoint, status);
   }
 }
 

@@ -13,9 +13,8 @@ namespace {
 absl::Status Named(const absl::Status& status, const Operation& operation) {
   const Incoming& in = operation.attempt->in[operation.stream];
   const std::string& node = operation.attempt->in_peers[in.peer].node;
-  return absl::Status(status.code(),
-                      absl::StrCat("chunk ", operation.chunk, " of stream ", in.number, " from ",
-                                   node, ": ", status.message()));
+  return Prefixed(
+      status, absl::StrCat("chunk ", operation.chunk, " of stream ", in.number, " from ", node));
 }
 
 bool IsPeer(const Attempt& attempt, Incarnation sender) {
@@ -97,7 +96,7 @@ absl::StatusOr<Receiver::Chunk> Receiver::Check(const AttemptMap& attempts,
 
 absl::Status Receiver::CheckExpected(const Incoming& in,
                                      const ChunkHeader& header,
-                                     std::uint64_t bytes) {
+                                     std::uint64_t bytes) const {
   if (header.chunk >= in.stream.chunks()) {
     return absl::OutOfRangeError(absl::StrCat("chunk ", header.chunk, " of stream ", header.stream,
                                               ", want less than ", in.stream.chunks()));

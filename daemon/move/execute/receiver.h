@@ -68,7 +68,9 @@ class Receiver {
   absl::StatusOr<Chunk> Check(const AttemptMap& attempts,
                               const ChunkHeader& header,
                               const Announcement& announcement);
-  absl::Status CheckExpected(const Incoming& in, const ChunkHeader& header, std::uint64_t bytes);
+  absl::Status CheckExpected(const Incoming& in,
+                             const ChunkHeader& header,
+                             std::uint64_t bytes) const;
   absl::Status Refuse(absl::Status reason);
   bool NeedsSlot(const Chunk& chunk) const;
   Landing Begin(const Chunk& chunk);

@@ -12,13 +12,11 @@ namespace {
 absl::Status Named(const absl::Status& status, const Operation& operation) {
   const std::string& node = operation.lane->peer.node;
   if (operation.phase == Operation::Phase::kHelloOut) {
-    return absl::Status(status.code(),
-                        absl::StrCat("connecting to ", node, ": ", status.message()));
+    return Prefixed(status, absl::StrCat("connecting to ", node));
   }
   const Outgoing& out = operation.attempt->out[operation.stream];
-  return absl::Status(status.code(),
-                      absl::StrCat("chunk ", operation.chunk, " of stream ", out.number, " to ",
-                                   node, " was not sent: ", status.message()));
+  return Prefixed(status, absl::StrCat("chunk ", operation.chunk, " of stream ", out.number, " to ",
+                                       node, " was not sent"));
 }
 
 }  // namespace

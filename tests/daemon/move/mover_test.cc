@@ -189,14 +189,14 @@ TEST_CASE("two movers deliver over TCP, three versions in a row", "[move][ucx]")
 }
 
 TEST_CASE("after an abort over TCP memory stays as it is, and regions can go", "[move][ucx]") {
-  const std::uint64_t microseconds = GENERATE(0, 300, 1000, 3000);
+  const std::chrono::microseconds delay(GENERATE(0, 300, 1000, 3000));
   Daemon t("t", kBytes);
   Daemon r("r", kBytes);
   Delivery delivery;
   std::fill(t.memory.bytes().begin(), t.memory.bytes().end(), std::byte{1});
   delivery.Run(t, r, 1);
   // Not a synchronisation: any moment is a good one to abort at.
-  const auto moment = Clock::now() + std::chrono::microseconds(microseconds);
+  const auto moment = Clock::now() + delay;
   while (Clock::now() < moment) {
   }
   r.mover->Abort(AttemptId(1));
