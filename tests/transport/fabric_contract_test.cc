@@ -27,7 +27,11 @@ Bytes RandomBytes(std::mt19937_64& rng, std::uint64_t count) {
   return bytes;
 }
 
-void Fill(std::span<std::byte> memory, std::mt19937_64& rng) {
+void FillRandom(std::span<std::byte> memory, std::mt19937_64& rng) {
+  for (; memory.size() >= 8; memory = memory.subspan(8)) {
+    const std::uint64_t word = rng();
+    std::memcpy(memory.data(), &word, 8);
+  }
   for (std::byte& byte : memory) byte = std::byte(rng() & 0xFF);
 }
 
@@ -50,7 +54,7 @@ TEMPLATE_TEST_CASE("header and payload arrive bit for bit", "[transport][contrac
   TestType kind;
   Side a(kind);
   Side b(kind);
-  Fill(a.memory().first(bytes + 64), rng);
+  FillRandom(a.memory().first(bytes + 64), rng);
   const Bytes header = RandomBytes(rng, header_bytes);
   b.decide = [](const Side::Seen& seen) { return LandAt(7, seen.bytes, 42); };
 
@@ -62,10 +66,9 @@ TEMPLATE_TEST_CASE("header and payload arrive bit for bit", "[transport][contrac
   REQUIRE(b.seen.size() == 1);
   REQUIRE(b.seen[0].header == header);
   REQUIRE(b.seen[0].bytes == bytes);
-  REQUIRE(std::ranges::equal(a.memory().subspan(13, bytes), b.memory().subspan(7, bytes)));
-  REQUIRE(std::ranges::all_of(b.memory().first(7), [](std::byte x) { return x == std::byte{0}; }));
-  REQUIRE(std::ranges::all_of(b.memory().subspan(7 + bytes, 64),
-                              [](std::byte x) { return x == std::byte{0}; }));
+  REQUIRE(Equal(a.memory().subspan(13, bytes), b.memory().subspan(7, bytes)));
+  REQUIRE(AllAre(b.memory().first(7), std::byte{0}));
+  REQUIRE(AllAre(b.memory().subspan(7 + bytes, 64), std::byte{0}));
 }
 
 TEMPLATE_TEST_CASE("a receiver may decide later, and a held announcement survives until then",
@@ -76,7 +79,7 @@ TEMPLATE_TEST_CASE("a receiver may decide later, and a held announcement survive
   TestType kind;
   Side a(kind);
   Side b(kind);
-  Fill(a.memory().first(bytes), rng);
+  FillRandom(a.memory().first(bytes), rng);
   const EndpointId to_b = a.fabric->Connect(b.fabric->address()).value();
   REQUIRE(a.fabric->Send(to_b, {}, At(0, bytes), 1).ok());
   REQUIRE(RunUntil({&a, &b}, [&] { return b.seen.size() == 1; }));
@@ -88,7 +91,7 @@ TEMPLATE_TEST_CASE("a receiver may decide later, and a held announcement survive
   REQUIRE(RunUntil({&a, &b}, [&] { return a.Sent(1) != nullptr && b.Received(9) != nullptr; }));
   REQUIRE(a.Sent(1)->status.ok());
   REQUIRE(b.Received(9)->status.ok());
-  REQUIRE(std::ranges::equal(a.memory().first(bytes), b.memory().subspan(100, bytes)));
+  REQUIRE(Equal(a.memory().first(bytes), b.memory().subspan(100, bytes)));
   REQUIRE(b.fabric->Accept(b.seen[0].id, {At(100, bytes), 9}).code() ==
           absl::StatusCode::kNotFound);
 }
@@ -129,7 +132,7 @@ TEMPLATE_TEST_CASE("a landing that is none is refused, and nothing moves",
   const FdHandle fd(memfd_create("read-only", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(ftruncate(fd.get(), 4 << 20) == 0);
   REQUIRE(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0);
-  const std::uint64_t end = b.regions.bytes();
+  const std::uint64_t end = b.memory_bytes;
   REQUIRE(b.regions
               .Add(Side::kReadOnly,
                    Region::OpenHostFd(fd.get(), 0, 4 << 20, RegionAccess::kReadOnly).value())
@@ -182,8 +185,8 @@ TEMPLATE_TEST_CASE("many messages of all sizes cross both ways, each to its plac
   for (auto& of_side : sizes) {
     for (std::uint64_t i = 0; i < kMessages; ++i) of_side[i] = rng() % (i % 2 == 0 ? 300 : kSlot);
   }
-  Fill(a.memory().first(kMessages * kSlot), rng);
-  Fill(b.memory().first(kMessages * kSlot), rng);
+  FillRandom(a.memory().first(kMessages * kSlot), rng);
+  FillRandom(b.memory().first(kMessages * kSlot), rng);
   const auto land = [](const Side::Seen& seen) {
     const auto i = static_cast<std::uint64_t>(seen.header[0]);
     return LandAt(kLanded + i * kSlot, seen.bytes, 1000 + i);
@@ -205,10 +208,10 @@ TEMPLATE_TEST_CASE("many messages of all sizes cross both ways, each to its plac
       REQUIRE(side->Sent(i)->status.ok());
       REQUIRE(side->Received(1000 + i)->status.ok());
     }
-    REQUIRE(std::ranges::equal(a.memory().subspan(i * kSlot, sizes[0][i]),
-                               b.memory().subspan(kLanded + i * kSlot, sizes[0][i])));
-    REQUIRE(std::ranges::equal(b.memory().subspan(i * kSlot, sizes[1][i]),
-                               a.memory().subspan(kLanded + i * kSlot, sizes[1][i])));
+    REQUIRE(Equal(a.memory().subspan(i * kSlot, sizes[0][i]),
+                  b.memory().subspan(kLanded + i * kSlot, sizes[0][i])));
+    REQUIRE(Equal(b.memory().subspan(i * kSlot, sizes[1][i]),
+                  a.memory().subspan(kLanded + i * kSlot, sizes[1][i])));
   }
 }
 
@@ -264,7 +267,7 @@ TEMPLATE_TEST_CASE("CloseForced ends outstanding receives, and no byte lands aft
   TestType kind;
   Side a(kind);
   Side b(kind);
-  std::ranges::fill(a.memory(), std::byte{0x11});
+  Fill(a.memory(), std::byte{0x11});
   const EndpointId to_b = a.fabric->Connect(b.fabric->address()).value();
   for (std::uint64_t i = 0; i < kCount; ++i) {
     REQUIRE(a.fabric->Send(to_b, {}, At(0, kBytes), i).ok());
@@ -280,13 +283,13 @@ TEMPLATE_TEST_CASE("CloseForced ends outstanding receives, and no byte lands aft
           absl::StatusCode::kNotFound);
   REQUIRE(RunUntil(
       {&b}, [&] { return b.Received(100) && b.Received(101) && b.Received(102); }, seconds(2)));
-  std::ranges::fill(b.memory(), std::byte{0x22});
+  Fill(b.memory(), std::byte{0x22});
 
   REQUIRE(RunUntil({&a, &b}, [&] {
     return a.EndpointFailed() && a.Sent(0) && a.Sent(1) && a.Sent(2) && a.Sent(3);
   }));
   RunFor({&a, &b}, milliseconds(100));
-  REQUIRE(std::ranges::all_of(b.memory(), [](std::byte x) { return x == std::byte{0x22}; }));
+  REQUIRE(AllAre(b.memory(), std::byte{0x22}));
   REQUIRE_FALSE(a.Sent(3)->status.ok());
   REQUIRE(b.EndpointFailed() == nullptr);  // its owner closed it
   REQUIRE(b.events.size() == kCount - 1);
@@ -322,7 +325,7 @@ TEMPLATE_TEST_CASE("a receiver may close the endpoint it is asked about",
     b.fabric->CloseForced(seen.from);
     return LandAt(0, seen.bytes, 6);
   };
-  std::ranges::fill(a.memory(), std::byte{0x11});
+  Fill(a.memory(), std::byte{0x11});
   const EndpointId to_b = a.fabric->Connect(b.fabric->address()).value();
   REQUIRE(a.fabric->Send(to_b, {}, At(0, bytes), 1).ok());
   REQUIRE(RunUntil({&a, &b}, [&] { return a.Sent(1) && a.EndpointFailed() && b.Received(6); }));
@@ -383,7 +386,7 @@ TEMPLATE_TEST_CASE("what cannot be sent is refused before anything is posted",
   REQUIRE(code(to_b, long_header, At(0, 1)) == absl::StatusCode::kInvalidArgument);
   REQUIRE(code(to_b, {}, At(0, a.fabric->traits().max_message_bytes + 1)) ==
           absl::StatusCode::kInvalidArgument);
-  REQUIRE(code(to_b, {}, At(a.regions.bytes(), 1)) == absl::StatusCode::kOutOfRange);
+  REQUIRE(code(to_b, {}, At(a.memory_bytes, 1)) == absl::StatusCode::kOutOfRange);
   REQUIRE(code(to_b, {}, {RegionId(9), 0, 1}) == absl::StatusCode::kNotFound);
   REQUIRE(code(EndpointId(999), {}, At(0, 1)) == absl::StatusCode::kFailedPrecondition);
   RunFor({&a, &b}, milliseconds(20));

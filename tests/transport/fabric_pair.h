@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,7 +60,7 @@ class Side {
   static constexpr RegionId kReadOnly{2};
 
   template <typename Kind>
-  explicit Side(Kind& kind, std::uint64_t memory_bytes = 16 << 20) {
+  explicit Side(Kind& kind, std::uint64_t bytes = 16 << 20) : memory_bytes(bytes) {
     REQUIRE(regions.Add(kMemory, Region::AllocateArena(memory_bytes).value()).ok());
     fabric = kind.Make(regions);
     fabric->SetReceiver([this](const Announcement& announcement) {
@@ -70,9 +72,10 @@ class Side {
   }
 
   std::span<std::byte> memory() {
-    return regions.ResolveWritable({kMemory, 0, regions.bytes()}).value();
+    return regions.ResolveWritable({kMemory, 0, memory_bytes}).value();
   }
 
+  const std::uint64_t memory_bytes;
   RegionTable regions;
   std::unique_ptr<Fabric> fabric;
   std::vector<FabricEvent> events;
@@ -94,6 +97,20 @@ class Side {
   }
   const FabricEvent* EndpointFailed() const { return Find(FabricEvent::Kind::kEndpointFailed, 0); }
 };
+
+inline void Fill(std::span<std::byte> memory, std::byte value) {
+  std::memset(memory.data(), static_cast<int>(value), memory.size());
+}
+
+/// Whether every byte has the value; quick in a build without optimisation, too.
+inline bool AllAre(std::span<const std::byte> memory, std::byte value) {
+  return memory.empty() || (memory[0] == value &&
+                            std::memcmp(memory.data(), memory.data() + 1, memory.size() - 1) == 0);
+}
+
+inline bool Equal(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
 
 /// Runs the fabrics of `sides` until `done`, asleep when they have nothing to do. False when
 /// `within` has passed.

@@ -119,12 +119,13 @@ int EventLoop::State::SleepMilliseconds() {
 }
 
 void EventLoop::State::Dispatch(const epoll_event& event) {
-  if (event.data.u64 == kWakeKey) {
+  const std::uint64_t key = event.data.u64;  // by value: an epoll_event is packed
+  if (key == kWakeKey) {
     std::uint64_t count = 0;
     static_cast<void>(!read(wake.get(), &count, sizeof(count)));
     return;
   }
-  const auto found = watchers.find(event.data.u64);
+  const auto found = watchers.find(key);
   if (found == watchers.end()) return;  // unwatched by a callback before this one
   found->second->on_ready(event.events);
 }

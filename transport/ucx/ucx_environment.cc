@@ -34,13 +34,14 @@ spdlog::level::level_enum LevelOf(ucs_log_level_t level) {
 }
 
 // NOLINTNEXTLINE(readability-function-size): the signature is UCX's.
-ucs_log_func_rc_t ToOurLog(const char* /*file*/,
-                           unsigned /*line*/,
-                           const char* /*function*/,
-                           ucs_log_level_t level,
-                           const ucs_log_component_config_t* /*component*/,
-                           const char* format,
-                           va_list arguments) {
+__attribute__((format(printf, 6, 0))) ucs_log_func_rc_t ToOurLog(
+    const char* /*file*/,
+    unsigned /*line*/,
+    const char* /*function*/,
+    ucs_log_level_t level,
+    const ucs_log_component_config_t* /*component*/,
+    const char* format,
+    va_list arguments) {
   if (!spdlog::should_log(LevelOf(level))) return UCS_LOG_FUNC_RC_STOP;
   std::array<char, 512> line{};
   std::vsnprintf(line.data(), line.size(), format, arguments);

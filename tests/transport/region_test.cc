@@ -1,0 +1,231 @@
+#include "transport/memory/region.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "planner/base/fd_handle.h"
+#include "tests/support/catch.h"
+
+namespace wb {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
+
+FdHandle Memfd(std::uint64_t bytes, int seals) {
+  FdHandle fd(memfd_create("region_test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE(ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0);
+  if (seals != 0) REQUIRE(fcntl(fd.get(), F_ADD_SEALS, seals) == 0);
+  return fd;
+}
+
+absl::Status Open(int fd,
+                  std::uint64_t bytes,
+                  std::uint64_t offset = 0,
+                  RegionAccess access = RegionAccess::kReadWrite) {
+  return Region::OpenHostFd(fd, offset, bytes, access).status();
+}
+
+bool Names(const absl::Status& status, const std::string& word) {
+  return std::string(status.message()).find(word) != std::string::npos;
+}
+
+/// The permissions of the mapping that holds `address`, as "rw-s"; empty if there is none.
+std::string Permissions(const void* address) {
+  std::ifstream maps("/proc/self/maps");
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long from = 0;
+    unsigned long to = 0;
+    char permissions[5] = {};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s", &from, &to, permissions) != 3) continue;
+    if (from <= wanted && wanted < to) return permissions;
+  }
+  return "";
+}
+
+TEST_CASE("a memfd without the seals is refused, naming the one it lacks", "[transport][memory]") {
+  const absl::Status none = Open(Memfd(kPage, 0).get(), kPage);
+  REQUIRE(none.code() == absl::StatusCode::kInvalidArgument);
+  REQUIRE(Names(none, "lacks F_SEAL_SHRINK"));
+  const absl::Status no_seal = Open(Memfd(kPage, F_SEAL_SHRINK).get(), kPage);
+  REQUIRE(no_seal.code() == absl::StatusCode::kInvalidArgument);
+  REQUIRE(Names(no_seal, "lacks F_SEAL_SEAL"));
+  const absl::Status no_shrink = Open(Memfd(kPage, F_SEAL_SEAL).get(), kPage);
+  REQUIRE(no_shrink.code() == absl::StatusCode::kInvalidArgument);
+  REQUIRE(Names(no_shrink, "lacks F_SEAL_SHRINK"));
+}
+
+TEST_CASE("what is no memfd is refused", "[transport][memory]") {
+  const FdHandle device(open("/dev/zero", O_RDWR | O_CLOEXEC));
+  int ends[2] = {};
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  const FdHandle reader(ends[0]);
+  const FdHandle writer(ends[1]);
+  const FdHandle closed(-1);
+  for (const FdHandle* fd : {&device, &reader, &closed}) {
+    REQUIRE(Open(fd->get(), kPage).code() == absl::StatusCode::kInvalidArgument);
+    REQUIRE(Names(Open(fd->get(), kPage), "not a memfd"));
+  }
+}
+
+TEST_CASE("a memfd smaller than what shall be mapped is refused, with both sizes",
+          "[transport][memory]") {
+  const FdHandle fd = Memfd(2 * kPage, kSeals);
+  const absl::Status more = Open(fd.get(), 2 * kPage + 1);
+  REQUIRE(more.code() == absl::StatusCode::kInvalidArgument);
+  REQUIRE(Names(more, "8192"));
+  REQUIRE(Names(more, "8193"));
+  REQUIRE_FALSE(Open(fd.get(), kPage + 1, kPage).ok());
+  REQUIRE_FALSE(Open(fd.get(), 1, 2 * kPage).ok());
+  REQUIRE_FALSE(Open(fd.get(), ~std::uint64_t{0}, kPage).ok());
+  REQUIRE_FALSE(Open(fd.get(), kPage, ~std::uint64_t{0}).ok());
+  REQUIRE_FALSE(Open(fd.get(), 0, 2 * kPage + 1).ok());
+  REQUIRE(Open(fd.get(), 2 * kPage).ok());
+}
+
+TEST_CASE("the owner of an opened memfd cannot truncate it", "[transport][memory]") {
+  const FdHandle fd = Memfd(2 * kPage, kSeals);
+  const Region region =
+      Region::OpenHostFd(fd.get(), 0, 2 * kPage, RegionAccess::kReadWrite).value();
+  REQUIRE(ftruncate(fd.get(), kPage) != 0);
+  REQUIRE(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_GROW) != 0);
+  region.host_memory()[2 * kPage - 1] = std::byte{1};
+}
+
+TEST_CASE("a region is the memory of the memfd itself, from any offset", "[transport][memory]") {
+  const std::uint64_t offset = GENERATE(std::uint64_t{0}, 1, 4095, 4096, 5000);
+  const FdHandle fd = Memfd(4 * kPage, kSeals);
+  std::vector<std::byte> bytes(4 * kPage);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte(i * 7 >> 3 & 0xFF);
+  REQUIRE(pwrite(fd.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  const std::uint64_t size = 4 * kPage - offset - 3;
+  Region region = Region::OpenHostFd(fd.get(), offset, size, RegionAccess::kReadWrite).value();
+  REQUIRE(region.bytes() == size);
+  REQUIRE(region.kind() == RegionKind::kHostFd);
+  REQUIRE(std::ranges::equal(region.host_memory(), std::span(bytes).subspan(offset, size)));
+
+  region.host_memory()[size - 1] = std::byte{0x5A};
+  std::byte seen{};
+  REQUIRE(pread(fd.get(), &seen, 1, static_cast<off_t>(offset + size - 1)) == 1);
+  REQUIRE(seen == std::byte{0x5A});
+}
+
+TEST_CASE("a region outlives the descriptor that it was opened from", "[transport][memory]") {
+  FdHandle fd = Memfd(kPage, kSeals);
+  const Region region = Region::OpenHostFd(fd.get(), 0, kPage, RegionAccess::kReadWrite).value();
+  fd.Reset();
+  region.host_memory()[0] = std::byte{1};
+}
+
+TEST_CASE("a read-only region cannot be written", "[transport][memory]") {
+  const FdHandle fd = Memfd(kPage, kSeals);
+  RegionTable table;
+  REQUIRE(
+      table
+          .Add(RegionId(1), Region::OpenHostFd(fd.get(), 0, kPage, RegionAccess::kReadOnly).value())
+          .ok());
+  const absl::StatusOr<std::span<const std::byte>> bytes = table.Resolve({RegionId(1), 0, kPage});
+  REQUIRE(bytes.ok());
+  REQUIRE(Permissions(bytes->data()) == "r--s");
+  REQUIRE(table.ResolveWritable({RegionId(1), 0, 1}).status().code() ==
+          absl::StatusCode::kPermissionDenied);
+}
+
+TEST_CASE("memory that the worker itself may not write is not opened writable",
+          "[transport][memory]") {
+  const FdHandle sealed = Memfd(kPage, F_SEAL_WRITE | kSeals);
+  const absl::Status status = Open(sealed.get(), kPage);
+  REQUIRE(status.code() == absl::StatusCode::kPermissionDenied);
+  REQUIRE(Names(status, "writable"));
+  REQUIRE(Open(sealed.get(), kPage, 0, RegionAccess::kReadOnly).ok());
+
+  const FdHandle fd = Memfd(kPage, kSeals);
+  const std::string path = "/proc/self/fd/" + std::to_string(fd.get());
+  const FdHandle reading(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  REQUIRE(Open(reading.get(), kPage).code() == absl::StatusCode::kPermissionDenied);
+}
+
+TEST_CASE("a region of no bytes is legal and maps nothing", "[transport][memory]") {
+  const FdHandle fd = Memfd(0, kSeals);
+  Region region = Region::OpenHostFd(fd.get(), 0, 0, RegionAccess::kReadWrite).value();
+  REQUIRE(region.bytes() == 0);
+  REQUIRE(region.host_memory().empty());
+  RegionTable table;
+  REQUIRE(table.Add(RegionId(1), std::move(region)).ok());
+  REQUIRE(table.Resolve({RegionId(1), 0, 0})->empty());
+  REQUIRE_FALSE(table.Resolve({RegionId(1), 0, 1}).ok());
+  REQUIRE(Region::AllocateArena(0).ok());
+}
+
+TEST_CASE("opening makes the pages present", "[transport][memory]") {
+  const std::uint64_t pages = 64;
+  const FdHandle fd = Memfd(pages * kPage, kSeals);
+  const Region region =
+      Region::OpenHostFd(fd.get(), 0, pages * kPage, RegionAccess::kReadWrite).value();
+  std::vector<unsigned char> present(pages);
+  REQUIRE(mincore(region.host_memory().data(), pages * kPage, present.data()) == 0);
+  REQUIRE(std::ranges::all_of(present, [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+TEST_CASE("an arena is zeroed and page-aligned, and one that cannot be is refused",
+          "[transport][memory]") {
+  const Region arena = Region::AllocateArena(3 * kPage + 5).value();
+  REQUIRE(arena.kind() == RegionKind::kArena);
+  REQUIRE(arena.access() == RegionAccess::kReadWrite);
+  REQUIRE(reinterpret_cast<std::uintptr_t>(arena.host_memory().data()) % kPage == 0);
+  REQUIRE(std::ranges::all_of(arena.host_memory(), [](std::byte b) { return b == std::byte{0}; }));
+  REQUIRE(Region::AllocateArena(~std::uint64_t{0}).status().code() ==
+          absl::StatusCode::kResourceExhausted);
+  REQUIRE(Region::AllocateArena(std::uint64_t{1} << 46).status().code() ==
+          absl::StatusCode::kResourceExhausted);
+}
+
+TEST_CASE("a region is unmapped once, by its last owner", "[transport][memory]") {
+  const void* address = nullptr;
+  {
+    Region first = Region::AllocateArena(kPage).value();
+    address = first.host_memory().data();
+    Region second = std::move(first);
+    REQUIRE(second.host_memory().data() == address);
+    Region third = Region::AllocateArena(0).value();
+    third = std::move(second);
+    REQUIRE(third.host_memory().data() == address);
+    REQUIRE(Permissions(address) == "rw-p");
+  }
+  REQUIRE(Permissions(address).empty());
+}
+
+TEST_CASE("a table names the region, the range and the size that do not fit",
+          "[transport][memory]") {
+  RegionTable table;
+  REQUIRE(table.Add(RegionId(7), Region::AllocateArena(100).value()).ok());
+  REQUIRE(table.Add(RegionId(8), Region::AllocateArena(50).value()).ok());
+  REQUIRE(table.size() == 2);
+  REQUIRE(table.bytes() == 150);
+  REQUIRE(table.Add(RegionId(7), Region::AllocateArena(1).value()).code() ==
+          absl::StatusCode::kAlreadyExists);
+  REQUIRE(table.bytes() == 150);
+
+  REQUIRE(table.Resolve({RegionId(7), 40, 60})->size() == 60);
+  const absl::Status outside = table.Resolve({RegionId(7), 41, 60}).status();
+  REQUIRE(outside.code() == absl::StatusCode::kOutOfRange);
+  for (const char* word : {"region 7", "100", "60", "41"}) REQUIRE(Names(outside, word));
+  REQUIRE(table.Resolve({RegionId(7), ~std::uint64_t{0}, 2}).status().code() ==
+          absl::StatusCode::kOutOfRange);
+
+  REQUIRE(table.Remove(RegionId(7)).ok());
+  REQUIRE(table.bytes() == 50);
+  REQUIRE(table.Remove(RegionId(7)).code() == absl::StatusCode::kNotFound);
+  REQUIRE(table.Resolve({RegionId(7), 0, 1}).status().code() == absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace wb

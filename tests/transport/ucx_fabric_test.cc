@@ -1,0 +1,212 @@
+#include "transport/ucx/ucx_fabric.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <netinet/in.h>
+
+#include "planner/base/fd_handle.h"
+#include "tests/support/catch.h"
+#include "tests/support/seed.h"
+#include "tests/transport/fabric_pair.h"
+#include "tests/transport/peer_process.h"
+#include "transport/ucx/ucx_address.h"
+#include "transport/ucx/ucx_environment.h"
+
+namespace wb::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+bool Names(const absl::Status& status, const std::string& word) {
+  return std::string(status.message()).find(word) != std::string::npos;
+}
+
+absl::Status TryCreate(const UcxOptions& options) {
+  const RegionTable regions;
+  return UcxFabric::Create(options, regions).status();
+}
+
+TEST_CASE("a UCX fabric says what it runs on", "[transport][ucx]") {
+  const RegionTable regions;
+  const auto fabric = UcxFabric::Create({.interface = "lo"}, regions).value();
+  REQUIRE(fabric->traits().name == "tcp");
+  REQUIRE(fabric->traits().max_header_bytes == 256);
+  REQUIRE(fabric->address().starts_with("ucx1:127.0.0.1:"));
+}
+
+TEST_CASE("an interface that is not there is refused, naming those that are", "[transport][ucx]") {
+  const absl::Status status = TryCreate({.interface = "eth77"});
+  REQUIRE(status.code() == absl::StatusCode::kNotFound);
+  REQUIRE(Names(status, "eth77"));
+  REQUIRE(Names(status, "lo"));
+  REQUIRE(TryCreate({.interface = ""}).code() == absl::StatusCode::kNotFound);
+}
+
+TEST_CASE("transports that do not exist yet are refused", "[transport][ucx]") {
+  for (const std::string transports : {"shm", "auto", "", "tcp,posix"}) {
+    const absl::Status status = TryCreate({.interface = "lo", .transports = transports});
+    REQUIRE(status.code() == absl::StatusCode::kUnimplemented);
+    REQUIRE(Names(status, "'" + transports + "'"));
+  }
+}
+
+TEST_CASE("UCX variables in the environment are refused until they are dropped",
+          "[transport][ucx]") {
+  REQUIRE(InheritedUcxVariables().empty());
+  setenv("UCX_RNDV_THRESH", "1k", 1);
+  setenv("UCX_TLS", "self", 1);
+  const absl::Status status = TryCreate({.interface = "lo"});
+  std::vector<std::string> dropped = DropInheritedUcxVariables();
+  std::ranges::sort(dropped);
+  REQUIRE(status.code() == absl::StatusCode::kFailedPrecondition);
+  REQUIRE(Names(status, "UCX_RNDV_THRESH"));
+  REQUIRE(Names(status, "UCX_TLS"));
+  REQUIRE(dropped == std::vector<std::string>{"UCX_RNDV_THRESH", "UCX_TLS"});
+  REQUIRE(TryCreate({.interface = "lo"}).ok());
+}
+
+TEST_CASE("a peer process that is killed fails its endpoint within two seconds",
+          "[transport][ucx]") {
+  const bool busy = GENERATE(false, true);
+  UcxTcpKind kind;
+  Side a(kind);
+  const PeerProcess peer = PeerProcess::Lander();
+  const EndpointId to = a.fabric->Connect(peer.address()).value();
+  REQUIRE(a.fabric->Send(to, {}, {Side::kMemory, 0, kMiB}, 1).ok());
+  REQUIRE(RunUntil({&a}, [&] { return a.Sent(1) != nullptr; }));
+  if (busy) {
+    peer.Signal(SIGSTOP);  // so that the send cannot end before the kill
+    REQUIRE(a.fabric->Send(to, {}, {Side::kMemory, 0, 4 * kMiB}, 2).ok());
+  }
+  peer.Signal(SIGKILL);
+  REQUIRE(RunUntil(
+      {&a}, [&] { return a.EndpointFailed() && (!busy || a.Sent(2) != nullptr); }, seconds(2)));
+  REQUIRE(a.EndpointFailed()->endpoint == to);
+  if (busy) REQUIRE_FALSE(a.Sent(2)->status.ok());
+}
+
+TEST_CASE("a sender that is killed ends the receives from it within two seconds",
+          "[transport][ucx]") {
+  UcxTcpKind kind;
+  Side a(kind, 64 * kMiB);
+  const PeerProcess peer = PeerProcess::Sender(a.fabric->address(), 8 * kMiB);
+  REQUIRE(RunUntil({&a}, [&] { return a.seen.size() == 4; }));
+  peer.Signal(SIGSTOP);
+  REQUIRE(a.fabric->Accept(a.seen[0].id, {{Side::kMemory, 0, 8 * kMiB}, 1}).ok());
+  RunFor({&a}, milliseconds(50));
+  peer.Signal(SIGKILL);
+  REQUIRE(RunUntil(
+      {&a}, [&] { return a.EndpointFailed() && a.Received(1) != nullptr; }, seconds(2)));
+  REQUIRE_FALSE(a.Received(1)->status.ok());
+  REQUIRE(a.fabric->Accept(a.seen[1].id, {{Side::kMemory, 0, 8 * kMiB}, 2}).code() ==
+          absl::StatusCode::kNotFound);
+}
+
+TEST_CASE("no byte lands after CloseForced, even from a sender that stood still and goes on",
+          "[transport][ucx]") {
+  constexpr std::uint64_t kBytes = 8 * kMiB;
+  UcxTcpKind kind;
+  Side a(kind, 64 * kMiB);
+  const PeerProcess peer = PeerProcess::Sender(a.fabric->address(), kBytes);
+  REQUIRE(RunUntil({&a}, [&] { return a.seen.size() == 4; }));
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    REQUIRE(a.fabric->Accept(a.seen[i].id, {{Side::kMemory, i * kBytes, kBytes}, i}).ok());
+  }
+  // Into the middle of the transfer.
+  REQUIRE(RunUntil({&a}, [&] { return a.memory()[100] == std::byte{0x77}; }));
+  peer.Signal(SIGSTOP);
+  a.fabric->CloseForced(a.seen[0].from);
+  REQUIRE(RunUntil(
+      {&a}, [&] { return a.Received(0) && a.Received(1) && a.Received(2) && a.Received(3); },
+      seconds(2)));
+  Fill(a.memory(), std::byte{0});
+  peer.Signal(SIGCONT);
+  RunFor({&a}, milliseconds(300));
+  REQUIRE(AllAre(a.memory(), std::byte{0}));
+}
+
+TEST_CASE("random bytes on the data port do no harm", "[transport][ucx]") {
+  INFO("WB_TEST_SEED=" << RunSeed());
+  std::mt19937_64 rng = TestRng(0);
+  UcxTcpKind kind;
+  Side a(kind);
+  Side b(kind);
+  const UcxAddress address = DecodeAddress(a.fabric->address()).value();
+  for (int round = 0; round < 30; ++round) {
+    const FdHandle socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.listener),
+                    sizeof(address.listener)) == 0);
+    Bytes noise(16 + rng() % 500);
+    for (std::byte& byte : noise) byte = std::byte(rng() & 0xFF);
+    noise[7] |= std::byte{0x80};  // not a small number, which UCX 1.13 takes for a length
+    REQUIRE(send(socket.get(), noise.data(), noise.size(), MSG_NOSIGNAL) > 0);
+    RunFor({&a, &b}, milliseconds(2));
+  }
+  b.fabric->SetReceiver(nullptr);
+  a.decide = [](const Side::Seen& seen) -> Side::Decision {
+    return std::optional<Landing>(Landing{{Side::kMemory, 0, seen.bytes}, 1});
+  };
+  const EndpointId to = b.fabric->Connect(a.fabric->address()).value();
+  REQUIRE(b.fabric->Send(to, {}, {Side::kMemory, 0, kMiB}, 1).ok());
+  REQUIRE(RunUntil({&a, &b}, [&] { return b.Sent(1) != nullptr; }));
+  REQUIRE(b.Sent(1)->status.ok());
+}
+
+TEST_CASE("a peer that does not know the nonce of the address loses its endpoint",
+          "[transport][ucx]") {
+  UcxTcpKind kind;
+  Side a(kind);
+  Side b(kind);
+  UcxAddress address = DecodeAddress(b.fabric->address()).value();
+  ++address.nonce;
+  const EndpointId to_b = a.fabric->Connect(EncodeAddress(address)).value();
+  REQUIRE(a.fabric->Send(to_b, {}, {Side::kMemory, 0, 2 * kMiB}, 1).ok());
+  REQUIRE(
+      RunUntil({&a, &b}, [&] { return a.Sent(1) && a.EndpointFailed() && b.EndpointFailed(); }));
+  REQUIRE(b.seen.empty());
+  REQUIRE_FALSE(a.Sent(1)->status.ok());
+  REQUIRE(b.EndpointFailed()->status.code() == absl::StatusCode::kPermissionDenied);
+}
+
+TEST_CASE("an address survives its text, and no text but its own is one",
+          "[transport][ucx][property]") {
+  INFO("WB_TEST_SEED=" << RunSeed());
+  std::mt19937_64 rng = TestRng(0);
+  for (int round = 0; round < 20; ++round) {
+    UcxAddress address;
+    address.listener.sin_family = AF_INET;
+    address.listener.sin_addr.s_addr = static_cast<in_addr_t>(rng());
+    address.listener.sin_port = htons(static_cast<std::uint16_t>(1 + rng() % 65535));
+    address.nonce = rng();
+    const std::string text = EncodeAddress(address);
+    const UcxAddress read = DecodeAddress(text).value();
+    REQUIRE(read.listener.sin_addr.s_addr == address.listener.sin_addr.s_addr);
+    REQUIRE(read.listener.sin_port == address.listener.sin_port);
+    REQUIRE(read.nonce == address.nonce);
+
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      std::string changed = text;
+      changed[i] = static_cast<char>(changed[i] ^ (1 << (rng() % 8)));
+      INFO(text << " changed to " << changed);
+      const absl::StatusOr<UcxAddress> other = DecodeAddress(changed);
+      // The checksum's digits may change their case.
+      REQUIRE((!other.ok() || EncodeAddress(*other) == text));
+      REQUIRE_FALSE(DecodeAddress(text.substr(0, i)).ok());
+    }
+    REQUIRE_FALSE(DecodeAddress(text + "0").ok());
+  }
+}
+
+}  // namespace
+}  // namespace wb::test
