@@ -1,0 +1,288 @@
+#include "daemon/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include <yaml-cpp/yaml.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "planner/base/status_macros.h"
+
+namespace wb {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 1 << 20;
+constexpr std::size_t kMaxNodeBytes = 255;
+constexpr std::uint64_t kMostMessageBytes = 2'000'000'000;  // protobuf ends below 2 GiB
+
+absl::Status Want(std::string_view found, std::string_view wanted) {
+  return absl::InvalidArgumentError(absl::StrCat("'", absl::string_view(found.data(), found.size()),
+                                                 "', want ",
+                                                 absl::string_view(wanted.data(), wanted.size())));
+}
+
+/// From 1; also for an empty file, whose nodes are nowhere.
+int LineOf(const YAML::Mark& mark) {
+  return std::max(mark.line, 0) + 1;
+}
+
+// ---- readers of one value ----
+
+absl::StatusOr<std::string> ReadText(const YAML::Node& value) {
+  if (value.IsNull()) return absl::InvalidArgumentError("has no value");
+  if (!value.IsScalar()) return absl::InvalidArgumentError("is no single value");
+  if (value.Scalar().empty()) return absl::InvalidArgumentError("is empty");
+  return value.Scalar();
+}
+
+/// A scalar in quotes is a text, whatever it looks like.
+bool Quoted(const YAML::Node& value) {
+  return value.Tag() == "!";
+}
+
+absl::StatusOr<std::uint64_t> ReadInteger(const YAML::Node& value,
+                                          std::uint64_t least,
+                                          std::uint64_t most) {
+  WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (Quoted(value) || error != std::errc() || stop != end || number < least || number > most) {
+    return Want(text, absl::StrCat("an integer from ", least, " to ", most));
+  }
+  return number;
+}
+
+absl::StatusOr<std::chrono::milliseconds> ReadDuration(const YAML::Node& value) {
+  constexpr std::uint64_t kMostMs = 3'600'000;
+  WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
+  const bool known = unit == "ms" || unit == "s";
+  const std::uint64_t scale = unit == "s" ? 1000 : 1;
+  if (error != std::errc() || !known || number > kMostMs / scale || number * scale < 100) {
+    return Want(text, "a time from 100ms to 3600s, as 500ms or 10s");
+  }
+  return std::chrono::milliseconds(number * scale);
+}
+
+absl::StatusOr<bool> ReadBool(const YAML::Node& value) {
+  WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
+  if (Quoted(value) || (text != "true" && text != "false")) return Want(text, "true or false");
+  return text == "true";
+}
+
+absl::StatusOr<std::string> ReadOneOf(const YAML::Node& value,
+                                      const std::vector<std::string>& choices) {
+  WB_ASSIGN_OR_RETURN(std::string text, ReadText(value));
+  for (const std::string& choice : choices) {
+    if (text == choice) return text;
+  }
+  return Want(text, absl::StrJoin(choices, ", "));
+}
+
+absl::StatusOr<std::string> ReadName(const YAML::Node& value) {
+  WB_ASSIGN_OR_RETURN(std::string text, ReadText(value));
+  const bool fine = text.find_first_not_of(
+                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                        "0123456789._-") == std::string::npos;
+  if (!fine || text.size() > kMaxNodeBytes) return Want(text, "[A-Za-z0-9._-]+, at most 255 bytes");
+  return text;
+}
+
+/// Without TLS, nothing but this node may be spoken to.
+absl::StatusOr<TcpAddress> ReadAddress(const YAML::Node& value) {
+  WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
+  WB_ASSIGN_OR_RETURN(TcpAddress address, ParseTcpAddress(text));
+  if (!IsLoopback(address)) {
+    return Want(text,
+                "a loopback address (127.0.0.0/8, [::1], localhost): this build has no TLS, "
+                "and without tls.cert, tls.key and tls.ca no other is listened on or dialled");
+  }
+  return address;
+}
+
+absl::Status NotInThisBuild(std::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(absl::string_view(what.data(), what.size()), " is not in this build"));
+}
+
+absl::Status ReadTransports(const YAML::Node& value, std::string& transports) {
+  const auto check = [](const YAML::Node& one) -> absl::Status {
+    return ReadOneOf(one, {"tcp"}).status();
+  };
+  if (!value.IsSequence()) return check(value);
+  if (value.size() == 0) return absl::InvalidArgumentError("is empty, want [tcp]");
+  for (const YAML::Node& one : value) WB_RETURN_IF_ERROR(check(one));
+  transports = "tcp";
+  return absl::OkStatus();
+}
+
+template <typename T, typename U>
+absl::Status Assign(T& field, const absl::StatusOr<U>& read) {
+  if (read.ok()) field = static_cast<T>(*read);
+  return read.status();
+}
+
+/// What reads the value of each key, by the key's path.
+using Readers = std::map<std::string, std::function<absl::Status(const YAML::Node&)>>;
+
+Readers ReadersInto(DaemonOptions& o) {
+  using YAML::Node;
+  constexpr std::uint64_t kAny = std::numeric_limits<std::int64_t>::max();
+  return {
+      {"node", [&o](const Node& v) { return Assign(o.node, ReadName(v)); }},
+      {"run_dir", [&o](const Node& v) { return Assign(o.run_dir, ReadText(v)); }},
+      {"control.listen", [&o](const Node& v) { return Assign(o.control_listen, ReadAddress(v)); }},
+      {"leader.listen", [&o](const Node& v) { return Assign(o.leader_listen, ReadAddress(v)); }},
+      {"leader.address", [&o](const Node& v) { return Assign(o.leader_address, ReadAddress(v)); }},
+      {"data.interface", [&o](const Node& v) { return Assign(o.data_interface, ReadText(v)); }},
+      {"data.transports", [&o](const Node& v) { return ReadTransports(v, o.data_transports); }},
+      {"data.insecure", [&o](const Node& v) { return Assign(o.data_insecure, ReadBool(v)); }},
+      {"tls.cert", [](const Node& /*v*/) { return NotInThisBuild("TLS"); }},
+      {"tls.key", [](const Node& /*v*/) { return NotInThisBuild("TLS"); }},
+      {"tls.ca", [](const Node& /*v*/) { return NotInThisBuild("TLS"); }},
+      {"limits.memory_bytes",
+       [&o](const Node& v) { return Assign(o.limits_memory_bytes, ReadInteger(v, 1, kAny)); }},
+      {"limits.workers",
+       [&o](const Node& v) { return Assign(o.limits_workers, ReadInteger(v, 1, 4096)); }},
+      {"limits.message_bytes",
+       [&o](const Node& v) {
+         return Assign(o.limits_message_bytes, ReadInteger(v, 64 * 1024, kMostMessageBytes));
+       }},
+      {"timeouts.drain", [&o](const Node& v) { return Assign(o.timeouts_drain, ReadDuration(v)); }},
+      {"timeouts.start", [&o](const Node& v) { return Assign(o.timeouts_start, ReadDuration(v)); }},
+      {"timeouts.peer", [&o](const Node& v) { return Assign(o.timeouts_peer, ReadDuration(v)); }},
+      {"integrity",
+       [&o](const Node& v) {
+         const absl::StatusOr<std::string> read = ReadOneOf(v, {"off", "wire"});
+         if (read.ok()) o.integrity_wire = *read == "wire";
+         return read.status();
+       }},
+      {"copy_threads",
+       [&o](const Node& v) { return Assign(o.copy_threads, ReadInteger(v, 1, 64)); }},
+      {"log.level",
+       [&o](const Node& v) {
+         return Assign(o.log_level, ReadOneOf(v, {"trace", "debug", "info", "warn", "error"}));
+       }},
+      {"log.format",
+       [&o](const Node& v) {
+         const absl::StatusOr<std::string> read = ReadOneOf(v, {"text", "json"});
+         if (read.ok()) o.log_json = *read == "json";
+         return read.status();
+       }},
+      {"metrics.listen", [](const Node& /*v*/) { return NotInThisBuild("/metrics"); }},
+  };
+}
+
+/// Walks the file's maps, gives each value to its reader, and keeps every reason to refuse it.
+class OptionsReader {
+ public:
+  OptionsReader(std::string file, DaemonOptions& options)
+      : file_(std::move(file)), readers_(ReadersInto(options)) {}
+
+  void Walk(const YAML::Node& map, const std::string& path) {
+    if (!map.IsMap()) {
+      return Refuse(map, path.empty() ? "the file" : path, "is no map of keys to values");
+    }
+    std::set<std::string> seen;
+    for (const auto& pair : map) {
+      const std::string key = pair.first.IsScalar() ? pair.first.Scalar() : "?";
+      const std::string full = path.empty() ? key : path + "." + key;
+      if (!seen.insert(key).second) {
+        Refuse(pair.first, full, "is there twice");
+        continue;
+      }
+      Read(pair.first, pair.second, full);
+    }
+  }
+
+  void Refuse(const YAML::Node& at, const std::string& path, const std::string& why) {
+    reasons_.push_back(absl::StrCat(file_, ":", LineOf(at.Mark()), ": ", path, ": ", why));
+  }
+  void Refuse(const std::string& path, const std::string& why) {
+    reasons_.push_back(absl::StrCat(file_, ": ", path, ": ", why));
+  }
+  const std::vector<std::string>& reasons() const { return reasons_; }
+
+ private:
+  void Read(const YAML::Node& key, const YAML::Node& value, const std::string& path) {
+    if (const auto reader = readers_.find(path); reader != readers_.end()) {
+      const absl::Status read = reader->second(value);
+      if (!read.ok()) Refuse(key, path, std::string(read.message()));
+      return;
+    }
+    const auto below = readers_.lower_bound(path + ".");
+    const bool section = below != readers_.end() && below->first.rfind(path + ".", 0) == 0;
+    if (!section) return Refuse(key, path, "is no key of this file");
+    Walk(value, path);
+  }
+
+  const std::string file_;
+  const Readers readers_;
+  std::vector<std::string> reasons_;
+};
+
+void CheckWhole(const DaemonOptions& options, OptionsReader& reader) {
+  if (options.node.empty()) reader.Refuse("node", "is missing, want this node's name");
+  if (options.data_interface.empty()) {
+    reader.Refuse("data.interface", "is missing, want the network interface that carries weights");
+  }
+  if (options.leader_listen.has_value() == options.leader_address.has_value()) {
+    reader.Refuse("leader", options.leader_listen.has_value()
+                                ? "has listen and address, want one of them"
+                                : "has neither listen nor address, want one of them");
+  }
+  if (options.leader_address.has_value() && options.leader_address->port == 0) {
+    reader.Refuse("leader.address", "has port 0, want the port that the leader listens on");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<DaemonOptions> ParseOptions(std::string_view yaml,
+                                           const std::string& file,
+                                           const std::string& default_run_dir) {
+  DaemonOptions options;
+  options.run_dir = default_run_dir;
+  OptionsReader reader(file, options);
+  try {
+    reader.Walk(YAML::Load(std::string(yaml)), "");
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ":", LineOf(error.mark), ": is no YAML: ", error.msg));
+  }
+  if (reader.reasons().empty()) CheckWhole(options, reader);
+  if (reader.reasons().empty()) return options;
+  return absl::InvalidArgumentError(absl::StrJoin(reader.reasons(), "\n"));
+}
+
+absl::StatusOr<DaemonOptions> LoadOptions(const std::string& file,
+                                          const std::string& default_run_dir) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(kMaxFileBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad() || (!stream.is_open())) {
+    return absl::InvalidArgumentError(absl::StrCat(file, ": cannot be read"));
+  }
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() > kMaxFileBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ": has more than ", kMaxFileBytes, " bytes"));
+  }
+  return ParseOptions(text, file, default_run_dir);
+}
+
+}  // namespace wb

@@ -1,0 +1,282 @@
+#include "daemon/rpc/cluster/cluster_client.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/client_callback.h>
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "weightbridge/v1/cluster.grpc.pb.h"
+
+#include "daemon/rpc/cluster/cluster_convert.h"
+#include "daemon/rpc/cluster/outgoing.h"
+#include "planner/base/mutex.h"
+
+namespace wb {
+namespace {
+
+/// By address family, so that gRPC resolves no name.
+std::string TargetOf(const TcpAddress& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return absl::StrCat(v6 ? "ipv6:" : "ipv4:", address.ToString());
+}
+
+}  // namespace
+
+/// One attempt at a stream: gRPC's side of ClusterClient. Everything that happens is posted to the
+/// client's loop. It keeps itself alive until gRPC is done with it. Thread-safe.
+class ClusterClient::Stream final
+    : public grpc::ClientBidiReactor<v1::ClusterRequest, v1::ClusterReply>,
+      public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(ClusterClient& client, std::uint64_t generation)
+      : client_(client),
+        loop_(client.loop_),
+        generation_(generation),
+        alive_(client.alive_),
+        stub_(v1::ClusterService::NewStub(
+            grpc::CreateCustomChannel(TargetOf(client.options_.leader),
+                                      grpc::InsecureChannelCredentials(),
+                                      ChannelArgumentsFor(client.options_.grpc)))) {}
+
+  void Start(v1::ClusterRequest hello) {
+    const MutexLock lock(mu_);
+    self_ = shared_from_this();
+    stub_->async()->Attach(&context_, this);
+    AddHold();  // writes begin outside of gRPC's callbacks
+    StartRead(&reply_);
+    Write(std::move(hello));
+    StartCall();
+  }
+
+  void Send(v1::ClusterRequest request) {
+    const MutexLock lock(mu_);
+    Write(std::move(request));
+  }
+
+  /// Ends the stream; `why` is reported in place of gRPC's own words.
+  void Cancel(absl::Status why) {
+    const MutexLock lock(mu_);
+    if (cancelled_.ok()) cancelled_ = std::move(why);
+    context_.TryCancel();
+  }
+
+  /// Returns when gRPC uses the stream no more.
+  void WaitDone() {
+    const MutexLock lock(mu_);
+    while (!done_) {
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+      if (!done_changed_.WaitUntil(mu_, deadline) && !done_) {
+        spdlog::error("the stream to the leader is cancelled and does not end");
+      }
+    }
+  }
+
+  void OnReadDone(bool ok) override {
+    // Reads follow one another, on any thread; the lock shows that to whoever watches for races.
+    { const MutexLock lock(mu_); }
+    if (ok) Take();
+    const MutexLock lock(mu_);
+    if (ok) {
+      StartRead(&reply_);
+      return;
+    }
+    closed_ = true;
+    RemoveHold();
+  }
+
+  void OnWriteDone(bool ok) override {
+    const MutexLock lock(mu_);
+    const v1::ClusterRequest* next = outgoing_.Written();
+    if (!ok) closed_ = true;
+    if (!closed_ && next != nullptr) StartWrite(next);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    std::shared_ptr<Stream> self;
+    const MutexLock lock(mu_);
+    absl::Status why = cancelled_.ok() ? FromGrpc(status) : cancelled_;
+    if (why.ok()) why = absl::UnavailableError("the leader ended the stream");
+    Post([generation = generation_, why](ClusterClient& client) { client.OnEnd(generation, why); });
+    done_ = true;
+    done_changed_.NotifyAll();
+    self = std::move(self_);
+    // `lock` is let go before `self`, which may be the last to hold us.
+  }
+
+ private:
+  void Write(v1::ClusterRequest request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (closed_) return;  // the end is on its way to the client
+    const v1::ClusterRequest* now = outgoing_.Push(std::move(request));
+    if (now != nullptr) StartWrite(now);
+  }
+
+  /// Runs `report` on the loop as long as the client lives.
+  void Post(std::function<void(ClusterClient&)> report) {
+    loop_.Post([client = &client_, alive = alive_, report = std::move(report)] {
+      if (!alive.expired()) report(*client);
+    });
+  }
+
+  void Take();
+  void TakeWelcome();
+  void Unreadable(const absl::Status& why);
+
+  ClusterClient& client_;
+  EventLoop& loop_;
+  const std::uint64_t generation_;
+  const std::weak_ptr<const char> alive_;
+  const std::unique_ptr<v1::ClusterService::Stub> stub_;
+  grpc::ClientContext context_;
+  v1::ClusterReply reply_;     // reads follow one another
+  std::optional<Term> term_;   // as reply_
+  std::uint64_t refused_ = 0;  // as reply_
+
+  Mutex mu_;
+  CondVar done_changed_;
+  Outgoing<v1::ClusterRequest> outgoing_ ABSL_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;  // no write may begin any more
+  bool done_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status cancelled_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Stream> self_ ABSL_GUARDED_BY(mu_);
+};
+
+void ClusterClient::Stream::Take() {
+  if (!term_.has_value()) return TakeWelcome();
+  if (reply_.term() != term_->value()) {
+    if (refused_++ == 0) {
+      spdlog::warn("leader: {} of term {} refused, the stream is of term {}", NameOf(reply_),
+                   reply_.term(), term_->value());
+    }
+    return;
+  }
+  absl::StatusOr<FromLeader> message = FromLeaderFromProto(reply_);
+  if (!message.ok()) return Unreadable(message.status());
+  Post([generation = generation_, message = *std::move(message)](ClusterClient& client) {
+    client.OnMessage(generation, message);
+  });
+}
+
+void ClusterClient::Stream::TakeWelcome() {
+  if (!reply_.has_welcome() || reply_.term() == 0) {
+    return Cancel(absl::InternalError(
+        absl::StrCat("leader: ", NameOf(reply_), " of term ", reply_.term(), " before Welcome")));
+  }
+  term_ = Term(reply_.term());
+  Post([generation = generation_, term = *term_](ClusterClient& client) {
+    client.OnWelcome(generation, term);
+  });
+}
+
+/// A plan part that we cannot read fails its attempt; any other such message ends the stream.
+void ClusterClient::Stream::Unreadable(const absl::Status& why) {
+  const absl::Status named(why.code(),
+                           absl::StrCat("leader: ", NameOf(reply_), ": ", why.message()));
+  if (!reply_.has_prepare() || reply_.prepare().attempt() == 0) return Cancel(named);
+  Send(ToProto(AttemptFailed{AttemptId(reply_.prepare().attempt()), named}, *term_));
+}
+
+ClusterClient::ClusterClient(EventLoop& loop, ClusterClientOptions options)
+    : loop_(loop), options_(std::move(options)) {}
+
+ClusterClient::~ClusterClient() {
+  Stop();
+  if (stream_ != nullptr) stream_->WaitDone();
+}
+
+void ClusterClient::Start(LeaderEvents& events) {
+  events_ = &events;
+  Connect();
+}
+
+void ClusterClient::Stop() {
+  events_ = nullptr;
+  term_.reset();
+  last_error_ = absl::UnavailableError("this daemon stops");
+  if (retry_.has_value()) loop_.Cancel(*retry_);
+  retry_.reset();
+  if (stream_ != nullptr) stream_->Cancel(absl::CancelledError("this daemon stops"));
+}
+
+void ClusterClient::Connect() {
+  ++generation_;
+  stream_ = std::make_shared<Stream>(*this, generation_);
+  stream_->Start(ToProto(options_.hello, Term(0)));
+  // One timer serves both waits: for the Welcome, and between two streams.
+  retry_ = loop_.At(loop_.Now() + options_.grpc.peer_timeout, [this] {
+    retry_.reset();
+    stream_->Cancel(absl::DeadlineExceededError(
+        absl::StrCat("leader ", options_.leader.ToString(), " did not welcome us within ",
+                     options_.grpc.peer_timeout.count(), " ms")));
+  });
+}
+
+void ClusterClient::Send(ToLeader message) {
+  if (!term_.has_value() || events_ == nullptr) return;
+  v1::ClusterRequest wire = ToProto(message, *term_);
+  const std::size_t bytes = wire.ByteSizeLong();
+  if (bytes <= static_cast<std::size_t>(MaxMessageBytes(options_.grpc))) {
+    return stream_->Send(std::move(wire));
+  }
+  const absl::Status too_large = absl::ResourceExhaustedError(
+      absl::StrCat(NameOf(wire), " has ", bytes, " bytes, limits.message_bytes allows ",
+                   options_.grpc.message_bytes));
+  spdlog::error("to the leader: {}", too_large.ToString());
+  if (const auto* worker = std::get_if<RegisterWorker>(&message)) {
+    loop_.Post([this, alive = std::weak_ptr(alive_), generation = generation_,
+                refused = WorkerRegistered{worker->session, too_large}] {
+      if (!alive.expired()) OnMessage(generation, refused);
+    });
+  }
+}
+
+void ClusterClient::OnWelcome(std::uint64_t generation, Term term) {
+  if (generation != generation_ || events_ == nullptr) return;
+  if (retry_.has_value()) loop_.Cancel(*retry_);
+  retry_.reset();
+  term_ = term;
+  failures_ = 0;
+  last_error_ = absl::OkStatus();
+  spdlog::info("leader={} term={} connected", options_.leader.ToString(), term.value());
+  events_->OnLeaderConnected();
+}
+
+void ClusterClient::OnMessage(std::uint64_t generation, FromLeader message) {
+  if (generation != generation_ || events_ == nullptr || !term_.has_value()) return;
+  events_->OnLeaderMessage(std::move(message));
+}
+
+void ClusterClient::OnEnd(std::uint64_t generation, const absl::Status& why) {
+  if (generation != generation_ || events_ == nullptr) return;
+  const bool was_connected = term_.has_value();
+  term_.reset();
+  // The first failure of a row is told; a leader that stays away would fill the log.
+  if (failures_++ == 0) {
+    spdlog::warn("leader={} lost: {}", options_.leader.ToString(), why.ToString());
+  }
+  last_error_ = why;
+  if (retry_.has_value()) loop_.Cancel(*retry_);
+  retry_ = loop_.At(loop_.Now() + NextBackoff(), [this] {
+    retry_.reset();
+    Connect();
+  });
+  if (was_connected) events_->OnLeaderLost(why);
+}
+
+std::chrono::milliseconds ClusterClient::NextBackoff() {
+  const std::uint64_t doublings = std::min<std::uint64_t>(failures_ - 1, 16);
+  const auto doubled = options_.first_backoff * (std::uint64_t{1} << doublings);
+  const auto longest = std::min<std::chrono::milliseconds>(doubled, options_.longest_backoff);
+  // Half of it is spread by the daemon's own number, so that a cluster does not come at once.
+  const std::uint64_t spread = (options_.hello.incarnation.value() >> (failures_ % 32)) % 1024;
+  return longest / 2 + longest / 2 * spread / 1024;
+}
+
+}  // namespace wb

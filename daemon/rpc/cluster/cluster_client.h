@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+
+#include "daemon/move/coordinator.h"
+#include "daemon/rpc/grpc_options.h"
+#include "daemon/rpc/tcp_address.h"
+#include "daemon/state/cluster_messages.h"
+#include "planner/model/ids.h"
+#include "transport/loop/event_loop.h"
+
+namespace wb {
+
+struct ClusterClientOptions {
+  TcpAddress leader;
+  ClusterHello hello;
+  GrpcOptions grpc;
+  std::chrono::milliseconds first_backoff{50};
+  std::chrono::milliseconds longest_backoff{1'000};
+};
+
+/// The daemon's stream to its leader. When it breaks it is made again, after a wait that doubles up
+/// to a limit and differs from daemon to daemon.
+///
+/// Invariant: every message goes out with the term that this stream's Welcome brought, and only
+/// messages of that term come in; others are refused and counted. Loop-confined, except that it is
+/// made and destroyed while the loop does not run; nothing blocks but the destructor, which waits
+/// for gRPC to let go of the stream.
+class ClusterClient final : public LeaderLink {
+ public:
+  /// `loop` outlives the client.
+  ClusterClient(EventLoop& loop, ClusterClientOptions options);
+  ClusterClient(const ClusterClient&) = delete;
+  ClusterClient& operator=(const ClusterClient&) = delete;
+  ~ClusterClient() override;
+
+  /// Connects, and from then on reports to `events`, which outlives the client's last report.
+  void Start(LeaderEvents& events);
+  /// Ends the stream for good; no report follows.
+  void Stop();
+  void Send(ToLeader message) override;
+
+  bool connected() const { return term_.has_value(); }
+  /// Of the leader we are connected to.
+  std::optional<Term> term() const { return term_; }
+  /// Why there is no leader now; OK while there is one.
+  const absl::Status& last_error() const { return last_error_; }
+
+ private:
+  class Stream;
+
+  void Connect();
+  void OnWelcome(std::uint64_t generation, Term term);
+  void OnMessage(std::uint64_t generation, FromLeader message);
+  void OnEnd(std::uint64_t generation, const absl::Status& why);
+  std::chrono::milliseconds NextBackoff();
+
+  EventLoop& loop_;
+  const ClusterClientOptions options_;
+  LeaderEvents* events_ = nullptr;  // null before Start and after Stop
+  std::shared_ptr<Stream> stream_;
+  std::uint64_t generation_ = 0;  // of stream_: what an older one still reports is dropped
+  std::uint64_t failures_ = 0;    // in a row
+  std::optional<Term> term_;
+  std::optional<TimerId> retry_;
+  absl::Status last_error_ = absl::UnavailableError("not connected yet");
+  std::shared_ptr<const char> alive_ = std::make_shared<const char>();
+};
+
+}  // namespace wb

@@ -1,0 +1,295 @@
+#include "daemon/rpc/cluster/cluster_server.h"
+
+#include <atomic>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/server_callback.h>
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "weightbridge/v1/cluster.grpc.pb.h"
+
+#include "daemon/rpc/cluster/cluster_convert.h"
+#include "daemon/rpc/cluster/outgoing.h"
+#include "planner/base/mutex.h"
+
+namespace wb {
+
+/// The gRPC service with its streams. Thread-safe. Locks are taken in the order service, stream.
+class ClusterServer::Service final : public v1::ClusterService::CallbackService {
+ public:
+  Service(EventLoop& loop, Term term, GrpcOptions options)
+      : loop_(loop), term_(term), options_(options) {}
+
+  absl::Status Listen(TcpAddress& address, PeerEvents& events);
+  void Send(PeerId peer, FromLeader message);
+  void Close(PeerId peer, const absl::Status& status);
+  void Shutdown(std::chrono::system_clock::time_point deadline);
+  std::uint64_t refused() const { return refused_.load(); }
+
+  grpc::ServerBidiReactor<v1::ClusterRequest, v1::ClusterReply>* Attach(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  class Stream;
+
+  EventLoop& loop_;
+  const Term term_;
+  const GrpcOptions options_;
+  PeerEvents* events_ = nullptr;  // set before the server listens
+  std::atomic<std::uint64_t> refused_{0};
+  std::unique_ptr<grpc::Server> server_;
+
+  Mutex mu_;
+  std::uint64_t next_peer_ ABSL_GUARDED_BY(mu_) = 1;
+  std::map<PeerId, Stream*> streams_ ABSL_GUARDED_BY(mu_);  // each removes itself when it is done
+};
+
+/// One daemon's stream. Deletes itself when gRPC is done with it. Thread-safe.
+class ClusterServer::Service::Stream final
+    : public grpc::ServerBidiReactor<v1::ClusterRequest, v1::ClusterReply> {
+ public:
+  Stream(Service& service, PeerId peer, std::string from)
+      : service_(service), peer_(peer), name_(std::move(from)) {}
+
+  void Start() {
+    const MutexLock lock(mu_);
+    StartRead(&request_);
+  }
+
+  void Send(v1::ClusterReply reply) {
+    const MutexLock lock(mu_);
+    if (closing_.has_value()) return;
+    const v1::ClusterReply* now = outgoing_.Push(std::move(reply));
+    if (now != nullptr) StartWrite(now);
+  }
+
+  /// Ends the stream with `status` when what was sent before has left.
+  void Close(const absl::Status& status) {
+    const MutexLock lock(mu_);
+    if (closing_.has_value()) return;
+    closing_ = status;
+    if (outgoing_.idle()) FinishNow();
+  }
+
+  void OnReadDone(bool ok) override {
+    // Reads follow one another, on any thread; the lock shows that to whoever watches for races.
+    { const MutexLock lock(mu_); }
+    if (ok && Take()) {
+      const MutexLock lock(mu_);
+      if (!finished_) StartRead(&request_);
+      return;
+    }
+    if (!ok) Lost();
+  }
+
+  void OnWriteDone(bool ok) override {
+    const MutexLock lock(mu_);
+    const v1::ClusterReply* next = outgoing_.Written();
+    if (finished_) return;
+    if (ok && next != nullptr) return StartWrite(next);
+    if (closing_.has_value()) FinishNow();
+  }
+
+  void OnDone() override;
+
+ private:
+  bool Take();
+  bool TakeHello();
+  bool Unreadable(const absl::Status& why);
+  void Lost();
+  void FinishNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    finished_ = true;
+    Finish(ToGrpc(*closing_));
+  }
+
+  Service& service_;
+  const PeerId peer_;
+  v1::ClusterRequest request_;  // reads follow one another
+  std::string name_;            // as request_: "node n0 (pid 12 on h)" after the hello
+  bool greeted_ = false;        // as request_
+  std::uint64_t refused_ = 0;   // as request_
+
+  Mutex mu_;
+  Outgoing<v1::ClusterReply> outgoing_ ABSL_GUARDED_BY(mu_);
+  std::optional<absl::Status> closing_ ABSL_GUARDED_BY(mu_);
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+/// False when the stream is to be read no more.
+bool ClusterServer::Service::Stream::Take() {
+  if (!greeted_) return TakeHello();
+  if (request_.term() != service_.term_.value()) {
+    service_.refused_.fetch_add(1);
+    if (refused_++ == 0) {
+      spdlog::warn("{}: {} of term {} refused, this leader's term is {}", name_, NameOf(request_),
+                   request_.term(), service_.term_.value());
+    }
+    return true;
+  }
+  if (request_.has_hello()) return Unreadable(absl::InvalidArgumentError("a second hello"));
+  absl::StatusOr<ToLeader> message = ToLeaderFromProto(request_);
+  if (!message.ok()) return Unreadable(message.status());
+  service_.loop_.Post(
+      [events = service_.events_, peer = peer_, message = *std::move(message)]() mutable {
+        events->OnMessage(peer, std::move(message));
+      });
+  return true;
+}
+
+bool ClusterServer::Service::Stream::TakeHello() {
+  if (!request_.has_hello()) {
+    return Unreadable(absl::FailedPreconditionError("out of order, want hello first"));
+  }
+  absl::StatusOr<ToLeader> message = ToLeaderFromProto(request_);
+  if (!message.ok()) return Unreadable(message.status());
+  const ClusterHello& hello = std::get<ClusterHello>(*message);
+  name_ = absl::StrCat("node ", hello.node, " (pid ", hello.pid, " on ", hello.host, ")");
+  greeted_ = true;
+  spdlog::info("peer={} {} attached", peer_.value(), name_);
+  service_.loop_.Post(
+      [events = service_.events_, peer = peer_, message = *std::move(message)]() mutable {
+        events->OnMessage(peer, std::move(message));
+      });
+  return true;
+}
+
+bool ClusterServer::Service::Stream::Unreadable(const absl::Status& why) {
+  const absl::Status named(why.code(), absl::StrCat(NameOf(request_), ": ", why.message()));
+  if (request_.has_register_worker() && greeted_) {
+    Send(ToProto(WorkerRegistered{request_.register_worker().session(), why}, service_.term_));
+    return true;
+  }
+  spdlog::warn("{}: stream ended: {}", name_, named.ToString());
+  Close(named);
+  Lost();
+  return false;
+}
+
+/// Tells the leader, once.
+void ClusterServer::Service::Stream::Lost() {
+  if (greeted_) {
+    greeted_ = false;
+    service_.loop_.Post([events = service_.events_, peer = peer_, name = name_] {
+      events->OnPeerLost(peer, absl::UnavailableError(absl::StrCat(name, " is gone")));
+    });
+    spdlog::info("peer={} {} detached", peer_.value(), name_);
+  }
+  Close(absl::OkStatus());
+}
+
+void ClusterServer::Service::Stream::OnDone() {
+  {
+    const MutexLock lock(service_.mu_);
+    service_.streams_.erase(peer_);
+  }
+  // Whoever sent to us had the service's lock; the last callback may still hold ours.
+  { const MutexLock lock(mu_); }
+  delete this;
+}
+
+grpc::ServerBidiReactor<v1::ClusterRequest, v1::ClusterReply>* ClusterServer::Service::Attach(
+    grpc::CallbackServerContext* context) {
+  Stream* stream = nullptr;
+  {
+    const MutexLock lock(mu_);
+    const PeerId peer(next_peer_++);
+    stream = new Stream(*this, peer, context->peer());
+    streams_.emplace(peer, stream);
+  }
+  stream->Start();
+  return stream;
+}
+
+absl::Status ClusterServer::Service::Listen(TcpAddress& address, PeerEvents& events) {
+  events_ = &events;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  Apply(options_, builder);
+  builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address.ToString(), ": is the port taken?"));
+  }
+  address.port = static_cast<std::uint16_t>(port);
+  return absl::OkStatus();
+}
+
+void ClusterServer::Service::Send(PeerId peer, FromLeader message) {
+  v1::ClusterReply wire = ToProto(message, term_);
+  const std::size_t bytes = wire.ByteSizeLong();
+  if (bytes > static_cast<std::size_t>(MaxMessageBytes(options_))) {
+    const absl::Status too_large = absl::ResourceExhaustedError(
+        absl::StrCat(NameOf(wire), " has ", bytes, " bytes, limits.message_bytes allows ",
+                     options_.message_bytes));
+    spdlog::error("peer={}: {}", peer.value(), too_large.ToString());
+    if (const auto* prepare = std::get_if<PrepareAttempt>(&message)) {
+      // As though the daemon could not prepare it: the delivery fails by name at once.
+      loop_.Post([events = events_, peer, failed = AttemptFailed{prepare->attempt, too_large}] {
+        events->OnMessage(peer, failed);
+      });
+    }
+    return;
+  }
+  const MutexLock lock(mu_);
+  const auto found = streams_.find(peer);
+  if (found != streams_.end()) found->second->Send(std::move(wire));
+}
+
+void ClusterServer::Service::Close(PeerId peer, const absl::Status& status) {
+  const MutexLock lock(mu_);
+  const auto found = streams_.find(peer);
+  if (found != streams_.end()) found->second->Close(status);
+}
+
+void ClusterServer::Service::Shutdown(std::chrono::system_clock::time_point deadline) {
+  if (server_ == nullptr) return;
+  {
+    const MutexLock lock(mu_);
+    for (const auto& [peer, stream] : streams_) {
+      stream->Close(absl::UnavailableError("the leader stops"));
+    }
+  }
+  server_->Shutdown(deadline);
+  server_->Wait();
+  server_.reset();
+}
+
+ClusterServer::ClusterServer(EventLoop& loop, Term term, GrpcOptions options)
+    : service_(std::make_unique<Service>(loop, term, options)) {}
+
+ClusterServer::~ClusterServer() {
+  Shutdown(std::chrono::system_clock::now());
+}
+
+absl::Status ClusterServer::Listen(const TcpAddress& address, PeerEvents& events) {
+  address_ = address;
+  return service_->Listen(address_, events);
+}
+
+void ClusterServer::Send(PeerId peer, FromLeader message) {
+  service_->Send(peer, std::move(message));
+}
+
+void ClusterServer::Close(PeerId peer, const absl::Status& status) {
+  service_->Close(peer, status);
+}
+
+void ClusterServer::Shutdown(std::chrono::system_clock::time_point deadline) {
+  service_->Shutdown(deadline);
+}
+
+std::uint64_t ClusterServer::refused() const {
+  return service_->refused();
+}
+
+}  // namespace wb

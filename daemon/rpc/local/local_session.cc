@@ -1,0 +1,301 @@
+#include "daemon/rpc/local/local_session.h"
+
+#include <string_view>
+#include <utility>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "daemon/rpc/local/client_messages.h"
+
+namespace wb {
+namespace {
+
+constexpr int kPacketsPerTurn = 32;  // before other sessions have theirs
+constexpr std::size_t kMaxCallsInProgress = 8;
+constexpr std::size_t kMaxUnsent = 64;  // packets
+
+std::uint32_t Interest(bool unsent) {
+  return unsent ? std::uint32_t{EPOLLIN} | std::uint32_t{EPOLLOUT} : std::uint32_t{EPOLLIN};
+}
+
+}  // namespace
+
+LocalSession::LocalSession(SessionContext& context, FdHandle socket, std::function<void()> ended)
+    : context_(context),
+      socket_(std::move(socket)),
+      ended_(std::move(ended)),
+      peer_(CredentialsOf(socket_.get())),
+      ticket_(context.admission),
+      join_(context.join, ticket_) {}
+
+LocalSession::~LocalSession() {
+  if (timer_.has_value()) context_.loop.Cancel(*timer_);
+  if (socket_) context_.loop.Unwatch(socket_.get());
+}
+
+absl::Status LocalSession::Start() {
+  timer_ = context_.loop.At(context_.loop.Now() + context_.join_timeout, [this] {
+    timer_.reset();
+    RefuseOn(last_id_, absl::DeadlineExceededError(absl::StrCat(
+                           "the join took more than ", context_.join_timeout.count(), " ms")));
+  });
+  return context_.loop.Watch(socket_.get(), EPOLLIN,
+                             [this](std::uint32_t events) { OnReady(events); });
+}
+
+std::string LocalSession::Who() const {
+  return absl::StrFormat("worker %s (pid %d)", join_.name().empty() ? "?" : join_.name(),
+                         peer_.pid);
+}
+
+LocalSession::Clock::time_point LocalSession::DeadlineOf(const v1::ClientMessage& message) const {
+  return context_.loop.Now() + std::chrono::milliseconds(message.timeout_ms());
+}
+
+bool LocalSession::moving() const {
+  for (const auto& [id, name] : in_call_) {
+    if (std::string_view(name) != "wait_for_version") return true;
+  }
+  return false;
+}
+
+void LocalSession::OnReady(std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0) SendUnsent();
+  if (step_ != Step::kEnded) ReceiveSome();
+}
+
+void LocalSession::ReceiveSome() {
+  for (int i = 0; i < kPacketsPerTurn && step_ != Step::kEnded; ++i) {
+    Packet packet;
+    const absl::StatusOr<ReceiveOutcome> outcome =
+        ReceivePacket(socket_.get(), context_.buffer, packet);
+    if (!outcome.ok()) return End(std::string(outcome.status().message()));
+    if (*outcome == ReceiveOutcome::kNothingYet) return;
+    if (*outcome == ReceiveOutcome::kClosed) return End("closed its connection");
+    // What a refused client still sends is read so that it can read why, and dropped.
+    if (step_ != Step::kRefused) OnPacket(std::move(packet));
+  }
+}
+
+void LocalSession::OnPacket(Packet packet) {
+  if (packet.bytes_cut) {
+    return Refuse(absl::InvalidArgumentError(
+        absl::StrCat("a packet has more than ", kMaxPacketBytes, " bytes")));
+  }
+  if (packet.descriptors_cut) {
+    return Refuse(absl::InvalidArgumentError("a packet carries more than one descriptor"));
+  }
+  v1::ClientMessage message;
+  if (!message.ParseFromArray(packet.bytes.data(), static_cast<int>(packet.bytes.size()))) {
+    return Refuse(absl::InvalidArgumentError(absl::StrCat(
+        "a packet of ", packet.bytes.size(), " bytes is no weightbridge.v1.ClientMessage")));
+  }
+  last_id_ = message.id();
+  OnMessage(message, std::move(packet.descriptors));
+}
+
+void LocalSession::OnMessage(const v1::ClientMessage& message, std::vector<FdHandle> descriptors) {
+  if (step_ == Step::kJoining && message.body_case() != v1::ClientMessage::kJoinFinish) {
+    const absl::Status taken = join_.Take(message, std::move(descriptors));
+    if (!taken.ok()) RefuseOn(message.id(), taken);
+    return;
+  }
+  if (!descriptors.empty()) {
+    return RefuseOn(message.id(), absl::InvalidArgumentError(
+                                      absl::StrCat(NameOf(message), " carries ", descriptors.size(),
+                                                   " descriptors, want none")));
+  }
+  if (step_ == Step::kJoining) return OnJoinFinish(message);
+  if (step_ == Step::kOpening) {
+    return RefuseOn(message.id(), absl::FailedPreconditionError(absl::StrCat(
+                                      NameOf(message), " before the reply to join_finish")));
+  }
+  OnCall(message);
+}
+
+void LocalSession::OnJoinFinish(const v1::ClientMessage& message) {
+  if (context_.draining) {
+    return RefuseOn(message.id(), absl::UnavailableError(absl::StrCat("node ", context_.join.node,
+                                                                      " drains: no new sessions")));
+  }
+  absl::StatusOr<SessionOpening> opening = join_.Finish(context_.new_session_id());
+  if (!opening.ok()) return RefuseOn(message.id(), opening.status());
+  if (timer_.has_value()) context_.loop.Cancel(*timer_);
+  timer_.reset();
+  id_ = opening->session;
+  step_ = Step::kOpening;
+  context_.calls.OpenSession(
+      *std::move(opening), DeadlineOf(message),
+      [this, id = message.id(), alive = std::weak_ptr(alive_)](const absl::Status& status) {
+        if (!alive.expired()) OnOpened(id, status);
+      });
+}
+
+void LocalSession::OnOpened(std::uint64_t id, const absl::Status& status) {
+  if (step_ != Step::kOpening) return;
+  if (!status.ok()) {
+    step_ = Step::kJoining;  // SessionCalls has never had it
+    return RefuseOn(id, status);
+  }
+  step_ = Step::kOpen;
+  spdlog::info("session={} worker={} pid={} uid={} opened", id_, join_.name(), peer_.pid,
+               peer_.uid);
+  v1::DaemonMessage reply = StatusReply(id, absl::OkStatus());
+  reply.mutable_join()->set_session(id_);
+  reply.mutable_join()->set_incarnation(context_.incarnation.value());
+  reply.mutable_join()->set_node(context_.join.node);
+  Send(reply);
+}
+
+void LocalSession::OnCall(const v1::ClientMessage& message) {
+  if (message.has_go_accepted()) return OnGoAccepted(message);
+  if (!message.has_publish() && !message.has_wait_for_version() && !message.has_receive()) {
+    return RefuseOn(message.id(),
+                    absl::FailedPreconditionError(absl::StrCat(
+                        NameOf(message),
+                        " in an open session, want publish, wait_for_version, receive or "
+                        "go_accepted")));
+  }
+  if (message.id() == 0 || in_call_.contains(message.id())) {
+    return RefuseOn(message.id(), absl::InvalidArgumentError(absl::StrCat(
+                                      NameOf(message), ": id ", message.id(),
+                                      message.id() == 0 ? " is for notices" : " is in use")));
+  }
+  if (in_call_.size() >= kMaxCallsInProgress) {
+    return Send(StatusReply(message.id(), absl::ResourceExhaustedError(absl::StrCat(
+                                              Who(), " has ", in_call_.size(),
+                                              " calls in progress, the most allowed"))));
+  }
+  if (context_.draining) {
+    return Send(StatusReply(message.id(), absl::UnavailableError(absl::StrCat(
+                                              "node ", context_.join.node, " drains"))));
+  }
+  Call(message);
+}
+
+void LocalSession::Call(const v1::ClientMessage& message) {
+  const std::uint64_t id = message.id();
+  const Clock::time_point deadline = DeadlineOf(message);
+  // Whatever the reply is, it is for this request and only as long as the session lives.
+  const auto answer = [this, id, alive = std::weak_ptr(alive_)](auto to_reply) {
+    return [this, id, alive, to_reply](const auto& result) {
+      if (!alive.expired()) Answer(id, to_reply(result));
+    };
+  };
+  if (message.has_publish()) {
+    in_call_.emplace(id, "publish");
+    const Version version(message.publish().version());
+    context_.calls.Publish(id_, version, message.publish().label(), deadline,
+                           answer([id, version](const PublishResult& result) {
+                             return ReplyTo(id, version, result);
+                           }));
+  } else if (message.has_receive()) {
+    in_call_.emplace(id, "receive");
+    const Version version(message.receive().version());
+    context_.calls.Receive(id_, version, deadline,
+                           answer([id, version](const ReceiveResult& result) {
+                             return ReplyTo(id, version, result);
+                           }));
+  } else {
+    in_call_.emplace(id, "wait_for_version");
+    context_.calls.WaitForVersion(
+        id_, Version(message.wait_for_version().at_least()), deadline,
+        answer([id](const absl::StatusOr<Version>& result) { return ReplyTo(id, result); }));
+  }
+}
+
+void LocalSession::NotifyGo(Version version, std::function<void()> accepted) {
+  if (step_ != Step::kOpen) return;  // its end is being told
+  go_[version.value()] = std::move(accepted);
+  Send(GoMessage(version));
+}
+
+void LocalSession::OnGoAccepted(const v1::ClientMessage& message) {
+  const std::uint64_t version = message.go_accepted().version();
+  const auto found = go_.find(version);
+  if (found == go_.end()) {
+    return RefuseOn(message.id(),
+                    absl::FailedPreconditionError(absl::StrCat("go_accepted for version ", version,
+                                                               ", which nobody asked for")));
+  }
+  const std::function<void()> accepted = std::move(found->second);
+  go_.erase(found);
+  accepted();
+}
+
+void LocalSession::Answer(std::uint64_t id, const v1::DaemonMessage& reply) {
+  in_call_.erase(id);
+  if (step_ == Step::kOpen) Send(reply);
+  context_.settled();
+}
+
+void LocalSession::Send(const v1::DaemonMessage& message) {
+  if (unsent_.size() >= kMaxUnsent) {
+    return End(absl::StrCat("does not read: ", unsent_.size(), " replies wait for it"));
+  }
+  unsent_.push_back(ToPacket(message));
+  if (unsent_.size() == 1) SendUnsent();
+}
+
+void LocalSession::SendUnsent() {
+  while (!unsent_.empty()) {
+    const absl::StatusOr<SendOutcome> outcome = SendPacket(socket_.get(), unsent_.front());
+    if (!outcome.ok()) return End(std::string(outcome.status().message()));
+    if (*outcome == SendOutcome::kClosed) return End("closed its connection");
+    if (*outcome == SendOutcome::kNoRoom) break;
+    unsent_.pop_front();
+  }
+  const absl::Status watched = context_.loop.ChangeWatch(socket_.get(), Interest(unsent()));
+  if (!watched.ok()) return End(std::string(watched.message()));
+  // No more will come; the client sees the end once it has read all that was said.
+  if (step_ == Step::kRefused && unsent_.empty()) ::shutdown(socket_.get(), SHUT_WR);
+  if (unsent_.empty()) context_.settled();
+}
+
+void LocalSession::Refuse(const absl::Status& why) {
+  RefuseOn(0, why);
+}
+
+void LocalSession::RefuseOn(std::uint64_t id, const absl::Status& why) {
+  if (step_ == Step::kRefused || step_ == Step::kEnded) return;
+  const std::string reason = absl::StrCat("refused: ", why.ToString());
+  spdlog::warn("session={} {} {}", id_.empty() ? "-" : id_, Who(), reason);
+  CloseCalls(reason);
+  step_ = Step::kRefused;
+  if (timer_.has_value()) context_.loop.Cancel(*timer_);
+  timer_ = context_.loop.At(context_.loop.Now() + context_.linger, [this] {
+    timer_.reset();
+    End("was refused and did not hang up");
+  });
+  Send(StatusReply(id, why));
+}
+
+void LocalSession::CloseCalls(const std::string& reason) {
+  go_.clear();
+  in_call_.clear();
+  if (step_ != Step::kOpening && step_ != Step::kOpen) return;
+  step_ = Step::kRefused;  // answers that come from within CloseSession have nowhere to go
+  context_.calls.CloseSession(id_, absl::StrCat(Who(), " ", reason));
+}
+
+void LocalSession::End(const std::string& reason) {
+  if (step_ == Step::kEnded) return;
+  if (step_ != Step::kRefused) {
+    spdlog::info("session={} {} {}", id_.empty() ? "-" : id_, Who(), reason);
+  }
+  CloseCalls(reason);
+  step_ = Step::kEnded;
+  context_.loop.Unwatch(socket_.get());
+  socket_.Reset();
+  unsent_.clear();
+  ended_();
+  context_.settled();
+}
+
+}  // namespace wb

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+
+#include "daemon/move/session_calls.h"
+#include "daemon/rpc/local/admission.h"
+#include "daemon/rpc/local/packet_socket.h"
+#include "daemon/rpc/local/session_join.h"
+#include "planner/base/fd_handle.h"
+#include "proto/v1.h"
+#include "transport/loop/event_loop.h"
+
+namespace wb {
+
+/// What all sessions of a door share. Everything outlives the sessions.
+struct SessionContext {
+  EventLoop& loop;
+  SessionCalls& calls;
+  Admission& admission;
+  JoinLimits join;
+  Incarnation incarnation;                    // of the daemon
+  std::function<SessionId()> new_session_id;  // 128 random bits in hex
+  std::chrono::milliseconds join_timeout{};   // to the end of the join, whatever the client says
+  std::chrono::milliseconds linger{};         // for a refused client to read why
+  std::vector<char> buffer;                   // one packet; used within one call only
+  bool draining = false;                      // new work is refused
+  std::function<void()> settled;              // a call has ended, or replies have left
+};
+
+/// One worker's connection and its lease: the join, then its calls, each answered on its id.
+///
+/// Invariant: SessionCalls knows the session from OpenSession on, until it refuses to open it or is
+/// told CloseSession, and the end here, for whatever reason, closes it there. After a refusal the
+/// session stays only until the client has read why, for at most `linger`. Loop-confined.
+class LocalSession {
+ public:
+  /// `ended` is called once, from the loop, when the connection is gone; the owner may destroy the
+  /// session after that call has returned.
+  LocalSession(SessionContext& context, FdHandle socket, std::function<void()> ended);
+  LocalSession(const LocalSession&) = delete;
+  LocalSession& operator=(const LocalSession&) = delete;
+  ~LocalSession();
+
+  absl::Status Start();
+  /// Asks the client to declare its memory invalid; `accepted` runs when it has.
+  void NotifyGo(Version version, std::function<void()> accepted);
+  /// Refuses the client and ends the session.
+  void Refuse(const absl::Status& why);
+  /// "" until the session is being opened.
+  const SessionId& id() const { return id_; }
+  /// A Publish or Receive is in progress.
+  bool moving() const;
+  /// Replies wait for the client to read.
+  bool unsent() const { return !unsent_.empty(); }
+
+ private:
+  enum class Step : std::uint8_t { kJoining, kOpening, kOpen, kRefused, kEnded };
+  using Clock = SessionCalls::Clock;
+
+  void OnReady(std::uint32_t events);
+  void ReceiveSome();
+  void OnPacket(Packet packet);
+  void OnMessage(const v1::ClientMessage& message, std::vector<FdHandle> descriptors);
+  void OnJoinFinish(const v1::ClientMessage& message);
+  void OnOpened(std::uint64_t id, const absl::Status& status);
+  void OnCall(const v1::ClientMessage& message);
+  void Call(const v1::ClientMessage& message);
+  void OnGoAccepted(const v1::ClientMessage& message);
+  void RefuseOn(std::uint64_t id, const absl::Status& why);
+  void Answer(std::uint64_t id, const v1::DaemonMessage& reply);
+  void Send(const v1::DaemonMessage& message);
+  void SendUnsent();
+  void CloseCalls(const std::string& reason);
+  void End(const std::string& reason);
+  Clock::time_point DeadlineOf(const v1::ClientMessage& message) const;
+  /// "worker policy/0 (pid 12)".
+  std::string Who() const;
+
+  SessionContext& context_;
+  FdHandle socket_;
+  const std::function<void()> ended_;
+  const PeerCredentials peer_;
+  Step step_ = Step::kJoining;
+  AdmissionTicket ticket_;
+  SessionJoin join_;
+  SessionId id_;
+  std::uint64_t last_id_ = 0;                                // of the client's last message
+  std::optional<TimerId> timer_;                             // of the join, or of the linger
+  absl::flat_hash_map<std::uint64_t, const char*> in_call_;  // request id -> what it asks
+  std::map<std::uint64_t, std::function<void()>> go_;        // version -> to tell
+  std::deque<std::string> unsent_;
+  // Replies come later than the connection may live: they hold this weakly.
+  std::shared_ptr<const char> alive_ = std::make_shared<const char>();
+};
+
+}  // namespace wb

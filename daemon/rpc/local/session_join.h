@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "daemon/move/session_calls.h"
+#include "daemon/rpc/local/admission.h"
+#include "planner/base/fd_handle.h"
+#include "proto/v1.h"
+
+namespace wb {
+
+struct JoinLimits {
+  std::string node;                // of this daemon
+  std::uint64_t layout_bytes = 0;  // of a serialised layout: limits.message_bytes
+};
+
+/// The first part of a session: JoinRequest, the layout in parts, the buffers with a descriptor
+/// each. Every field is checked here, in order; the first refusal ends it.
+///
+/// Invariant: memory grows by what has arrived, never by what was announced. Descriptors are
+/// closed when they are mapped or refused. Loop-confined.
+class SessionJoin {
+ public:
+  /// `ticket` outlives the join.
+  SessionJoin(JoinLimits limits, AdmissionTicket& ticket)
+      : limits_(std::move(limits)), ticket_(ticket) {}
+
+  /// A message before JoinFinish, with the descriptors that came with it.
+  absl::Status Take(const v1::ClientMessage& message, std::vector<FdHandle> descriptors);
+  /// At JoinFinish: everything the session brings, under the id it was given.
+  absl::StatusOr<SessionOpening> Finish(SessionId session);
+
+  /// "policy/0" once the request was taken, "" before.
+  const std::string& name() const { return name_; }
+
+ private:
+  enum class Step : std::uint8_t { kRequest, kLayout, kBuffers, kFinished };
+
+  absl::Status TakeRequest(const v1::JoinRequest& request);
+  absl::Status TakeLayoutPart(const v1::LayoutPart& part);
+  absl::Status TakeLayout();
+  absl::Status TakeBuffer(const v1::AttachBuffer& attach, std::vector<FdHandle> descriptors);
+  absl::Status CheckBuffer(const v1::AttachBuffer& attach) const;
+  absl::Status CheckEpoch(const v1::AttachBuffer& attach) const;
+  absl::StatusOr<OpenedBuffer> WithoutMemory(const Layout& layout, std::size_t buffer) const;
+  absl::Status OutOfOrder(const v1::ClientMessage& message) const;
+
+  const JoinLimits limits_;
+  AdmissionTicket& ticket_;
+  Step step_ = Step::kRequest;
+  std::string name_;
+  v1::JoinRequest request_;
+  MemoryState memory_ = MemoryState::kEmpty;
+  std::string layout_bytes_;  // of the parts so far
+  Registration registration_;
+  absl::flat_hash_map<std::string, std::size_t> index_of_;  // buffer name -> its place
+  std::vector<std::optional<OpenedBuffer>> buffers_;        // one per buffer of the layout
+  std::uint32_t attached_ = 0;
+  Epoch epoch_;
+};
+
+}  // namespace wb

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/move/session_calls.h"
+
+namespace wb::test {
+
+/// A coordinator that opens every session and keeps calls until the test answers them.
+/// Loop-confined, as the real one.
+class FakeCalls final : public SessionCalls {
+ public:
+  void OpenSession(SessionOpening opening,
+                   Clock::time_point /*deadline*/,
+                   std::function<void(absl::Status)> done) override {
+    const SessionId session = opening.session;
+    openings.emplace(session, std::move(opening));
+    if (hold_openings) {
+      held_opening = std::move(done);
+      return;
+    }
+    if (!open_status.ok()) openings.erase(session);
+    done(open_status);
+  }
+  void Publish(const SessionId& /*session*/,
+               Version version,
+               const std::string& label,
+               Clock::time_point deadline,
+               std::function<void(PublishResult)> done) override {
+    last_label = label;
+    last_deadline = deadline;
+    publishes[version.value()] = std::move(done);
+  }
+  void WaitForVersion(const SessionId& /*session*/,
+                      Version at_least,
+                      Clock::time_point /*deadline*/,
+                      std::function<void(absl::StatusOr<Version>)> done) override {
+    waits[at_least.value()] = std::move(done);
+  }
+  void Receive(const SessionId& /*session*/,
+               Version version,
+               Clock::time_point /*deadline*/,
+               std::function<void(ReceiveResult)> done) override {
+    receives[version.value()] = std::move(done);
+  }
+  void CloseSession(const SessionId& session, const std::string& reason) override {
+    openings.erase(session);
+    closed[session] = reason;
+  }
+
+  absl::Status open_status;
+  bool hold_openings = false;
+  std::function<void(absl::Status)> held_opening;
+  std::map<SessionId, SessionOpening> openings;  // of sessions that are open
+  std::map<SessionId, std::string> closed;       // with the reason
+  std::map<std::uint64_t, std::function<void(PublishResult)>> publishes;
+  std::map<std::uint64_t, std::function<void(absl::StatusOr<Version>)>> waits;
+  std::map<std::uint64_t, std::function<void(ReceiveResult)>> receives;
+  std::string last_label;
+  Clock::time_point last_deadline;
+};
+
+}  // namespace wb::test

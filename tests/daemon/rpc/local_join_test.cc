@@ -1,0 +1,241 @@
+#include <functional>
+
+#include "absl/strings/match.h"
+
+#include "tests/daemon/rpc/local_door_fixture.h"
+
+namespace wb {
+namespace {
+
+using test::DoorClient;
+using test::DoorFixture;
+using test::JoiningWorker;
+
+TEST_CASE("A worker that joins is opened with its layout and its memory", "[rpc][local]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+  worker.join.set_held_version(6);
+  worker.join.set_memory(v1::MEMORY_VALID);
+  const std::optional<v1::DaemonMessage> reply = worker.Join(client);
+  REQUIRE(reply.has_value());
+  CAPTURE(reply->ShortDebugString());
+  REQUIRE(reply->id() == 6);  // of join_finish: the one reply
+  REQUIRE(reply->status().code() == 0);
+  REQUIRE(reply->join().node() == "n0");
+  REQUIRE(reply->join().incarnation() == 7);
+  REQUIRE(reply->join().session().size() == 32);
+  fixture.thread().Ask([&] {
+    const SessionOpening& opening = fixture.calls().openings.at(reply->join().session());
+    CHECK(opening.incarnation == Incarnation(99));
+    CHECK(opening.epoch == Epoch(1));
+    CHECK(opening.held_version == Version(6));
+    CHECK(opening.memory == MemoryState::kValid);
+    CHECK(opening.registration.layout.node == "n0");
+    CHECK(opening.registration.layout.name.ToString() == "engine0/0");
+    CHECK(opening.buffers.size() == 2);
+    CHECK(opening.buffers[0].name == opening.registration.layout.buffers[0].name);
+    CHECK(opening.buffers[0].region.access() == RegionAccess::kReadWrite);
+    CHECK(fixture.door().admission().workers() == 1);
+    CHECK(fixture.door().admission().memory_bytes() == 24);
+    return true;
+  });
+}
+
+TEST_CASE("A trainer's memory is opened for reading only", "[rpc][local]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  const auto reply = JoiningWorker::Make(v1::TRAINER, "policy").Join(client);
+  REQUIRE(reply.has_value());
+  REQUIRE(reply->status().code() == 0);
+  REQUIRE(fixture.thread().Ask([&] {
+    return fixture.calls().openings.begin()->second.buffers[0].region.access() ==
+           RegionAccess::kReadOnly;
+  }));
+}
+
+TEST_CASE("A buffer that no piece uses needs no memory", "[rpc][local]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+  v1::Param& local = *worker.layout.mutable_worker()->add_params();
+  local.set_name("rotary_cache");
+  local.add_shape(8);
+  local.set_dtype(v1::FP32);
+  local.set_local(true);
+  worker.join.set_layout_bytes(worker.layout.ByteSizeLong());
+  const auto reply = worker.Join(client);
+  REQUIRE(reply.has_value());
+  CAPTURE(reply->ShortDebugString());
+  REQUIRE(reply->status().code() == 0);
+  REQUIRE(fixture.thread().Ask(
+              [&] { return fixture.calls().openings.begin()->second.buffers.size(); }) == 3);
+}
+
+struct BadJoin {
+  const char* name;
+  std::function<void(JoiningWorker&)> spoil;
+  absl::StatusCode code;
+  const char* text;  // in the refusal
+};
+
+const std::vector<BadJoin>& BadJoins() {
+  using absl::StatusCode;
+  static const std::vector<BadJoin> cases = {
+      {"protocol 2", [](JoiningWorker& w) { w.join.set_protocol(2); }, StatusCode::kInvalidArgument,
+       "join.protocol: 2, this daemon speaks 1"},
+      {"no rank [case-6]", [](JoiningWorker& w) { w.join.clear_rank(); },
+       StatusCode::kInvalidArgument, "join.rank: is missing"},
+      {"rank beyond the group", [](JoiningWorker& w) { w.join.set_rank(1); },
+       StatusCode::kInvalidArgument, "join.rank: 1, want 0..0"},
+      {"negative rank", [](JoiningWorker& w) { w.join.set_rank(-1); }, StatusCode::kInvalidArgument,
+       "join.rank: -1"},
+      {"world size 0", [](JoiningWorker& w) { w.join.set_world_size(0); },
+       StatusCode::kInvalidArgument, "world_size: 0, want 1..65536"},
+      {"a group that is no name", [](JoiningWorker& w) { w.join.set_group("a b"); },
+       StatusCode::kInvalidArgument, "join.group"},
+      {"no incarnation", [](JoiningWorker& w) { w.join.set_incarnation(0); },
+       StatusCode::kInvalidArgument, "incarnation: 0"},
+      {"memory of no known state",
+       [](JoiningWorker& w) { w.join.set_memory(static_cast<v1::MemoryState>(77)); },
+       StatusCode::kInvalidArgument, "memory: state 77"},
+      {"valid memory of no version", [](JoiningWorker& w) { w.join.set_memory(v1::MEMORY_VALID); },
+       StatusCode::kInvalidArgument, "held_version: 0 does not fit memory that is valid"},
+      {"another job than the layout's", [](JoiningWorker& w) { w.join.set_job("other"); },
+       StatusCode::kInvalidArgument, "job: 'other' in the join, 'job' in the layout"},
+      {"another role than the layout's", [](JoiningWorker& w) { w.join.set_role(v1::TRAINER); },
+       StatusCode::kInvalidArgument, "role: 'TRAINER' in the join, 'ROLLOUT' in the layout"},
+      {"no layout", [](JoiningWorker& w) { w.join.set_layout_bytes(0); },
+       StatusCode::kInvalidArgument, "join.layout_bytes: 0"},
+      {"a layout beyond the limit", [](JoiningWorker& w) { w.join.set_layout_bytes(1ULL << 60); },
+       StatusCode::kResourceExhausted, "limits.message_bytes allows 1048576"},
+      {"a layout longer than announced",
+       [](JoiningWorker& w) { w.join.set_layout_bytes(w.join.layout_bytes() - 1); },
+       StatusCode::kInvalidArgument, "join.layout_bytes announced"},
+      {"a layout shorter than announced",
+       [](JoiningWorker& w) { w.join.set_layout_bytes(w.join.layout_bytes() + 1); },
+       StatusCode::kFailedPrecondition, "attach_buffer out of order, want layout_part"},
+      {"another node",
+       [](JoiningWorker& w) {
+         w.layout.mutable_worker()->set_node("n9");
+         w.join.set_layout_bytes(w.layout.ByteSizeLong());
+       },
+       StatusCode::kInvalidArgument, "layout.worker.node: 'n9', this daemon is 'n0'"},
+      {"a layout that the door refuses",
+       [](JoiningWorker& w) {
+         (*w.layout.mutable_tensors())["a"].set_shape(0, 3);
+         w.join.set_layout_bytes(w.layout.ByteSizeLong());
+       },
+       StatusCode::kInvalidArgument, "a"},
+      {"a buffer missing", [](JoiningWorker& w) { w.buffers.pop_back(); },
+       StatusCode::kInvalidArgument, "buffer 'b' of engine0/0 was not attached"},
+      {"a buffer that the layout does not know",
+       [](JoiningWorker& w) { w.buffers[1].attach.set_buffer("c"); }, StatusCode::kInvalidArgument,
+       "the layout of engine0/0 has no buffer 'c'"},
+      {"a buffer twice", [](JoiningWorker& w) { w.buffers[1].attach.set_buffer("a"); },
+       StatusCode::kInvalidArgument, "'a' of engine0/0 is attached already"},
+      {"more buffers than announced", [](JoiningWorker& w) { w.join.set_buffers(1); },
+       StatusCode::kInvalidArgument, "buffer 'b' comes after the 1 that join announced"},
+      {"a buffer too small", [](JoiningWorker& w) { w.buffers[0].attach.set_bytes(15); },
+       StatusCode::kInvalidArgument, "buffer 'a' of engine0/0 has 15 bytes, its layout wants 16"},
+      {"a memfd smaller than it says", [](JoiningWorker& w) { w.buffers[0].attach.set_bytes(17); },
+       StatusCode::kInvalidArgument, "buffer 'a' of engine0/0"},
+      {"an offset that wraps round",
+       [](JoiningWorker& w) { w.buffers[0].attach.set_offset_bytes(~0ULL - 3); },
+       StatusCode::kInvalidArgument, "buffer 'a' of engine0/0"},
+      {"two epochs", [](JoiningWorker& w) { w.buffers[1].attach.set_epoch(2); },
+       StatusCode::kInvalidArgument, "buffer 'b' of engine0/0 has epoch 2, the ones before have 1"},
+      {"memory beyond the limit",
+       [](JoiningWorker& w) {
+         w.buffers[1].memory = test::MakeMemory(1 << 20);
+         w.buffers[1].attach.set_bytes(1 << 20);
+       },
+       StatusCode::kResourceExhausted,
+       "limits.memory_bytes: 1048576 bytes wanted, 1048560 left of 1048576"},
+      {"a buffer without its descriptor", [](JoiningWorker& w) { w.buffers[0].memory.Reset(); },
+       StatusCode::kInvalidArgument, "buffer 'a' of engine0/0 carries 0 descriptors, want one"},
+      {"a memfd without seals",
+       [](JoiningWorker& w) { w.buffers[0].memory = test::MakeMemory(16, false); },
+       StatusCode::kInvalidArgument, "F_SEAL_SHRINK"},
+  };
+  return cases;
+}
+
+TEST_CASE("A join that is wrong anywhere is refused by name and leaves nothing",
+          "[rpc][local][field][case-6]") {
+  DoorFixture fixture;
+  for (const BadJoin& bad : BadJoins()) {
+    CAPTURE(bad.name);
+    DoorClient client(fixture.path());
+    JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+    bad.spoil(worker);
+    worker.Send(client);
+    const absl::Status refusal = test::RefusalOf(client);
+    CAPTURE(refusal.ToString());
+    CHECK(refusal.code() == bad.code);
+    CHECK(absl::StrContains(refusal.message(), bad.text));
+    client.HangUp();
+    REQUIRE(fixture.Empties());
+  }
+}
+
+TEST_CASE("A regular file is no memory", "[rpc][local]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+  test::TempDir dir;
+  std::FILE* file = std::fopen((dir / "file").c_str(), "w+");
+  REQUIRE(file != nullptr);
+  worker.buffers[0].memory = FdHandle(::dup(::fileno(file)));
+  std::fclose(file);
+  worker.Send(client);
+  const absl::Status refusal = test::RefusalOf(client);
+  REQUIRE(absl::StrContains(refusal.message(), "buffer 'a' of engine0/0: memory: "));
+  REQUIRE(absl::StrContains(refusal.message(), "not a memfd"));
+}
+
+TEST_CASE("One worker more than limits.workers is refused until another has gone", "[rpc][local]") {
+  LocalDoorOptions options = DoorFixture::Defaults();
+  options.max_workers = 1;
+  DoorFixture fixture(std::move(options));
+  const JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+  DoorClient first(fixture.path());
+  REQUIRE(worker.Join(first)->status().code() == 0);
+  DoorClient second(fixture.path());
+  worker.Send(second);
+  const absl::Status refusal = test::RefusalOf(second);
+  REQUIRE(refusal.code() == absl::StatusCode::kResourceExhausted);
+  REQUIRE(absl::StrContains(refusal.message(), "limits.workers"));
+  REQUIRE(absl::StrContains(refusal.message(), "1 of 1 workers"));
+  first.HangUp();
+  second.HangUp();
+  REQUIRE(fixture.Empties());
+  DoorClient third(fixture.path());
+  REQUIRE(worker.Join(third)->status().code() == 0);
+}
+
+TEST_CASE("A client that does not finish its join is sent away in time", "[rpc][local]") {
+  LocalDoorOptions options = DoorFixture::Defaults();
+  options.join_timeout = std::chrono::milliseconds(100);
+  DoorFixture fixture(std::move(options));
+  DoorClient client(fixture.path());
+  const absl::Status refusal = test::RefusalOf(client);
+  REQUIRE(refusal.code() == absl::StatusCode::kDeadlineExceeded);
+  REQUIRE(absl::StrContains(refusal.message(), "the join took more than 100 ms"));
+}
+
+TEST_CASE("What the leader refuses is the answer to the join", "[rpc][local]") {
+  DoorFixture fixture;
+  fixture.thread().Ask([&] {
+    fixture.calls().open_status = absl::AlreadyExistsError("engine0/0 is there already");
+    return true;
+  });
+  DoorClient client(fixture.path());
+  JoiningWorker::Make(v1::ROLLOUT, "engine0").Send(client);
+  const absl::Status refusal = test::RefusalOf(client);
+  REQUIRE(refusal == absl::AlreadyExistsError("engine0/0 is there already"));
+  REQUIRE(fixture.thread().Ask([&] { return fixture.calls().closed.empty(); }));
+}
+
+}  // namespace
+}  // namespace wb

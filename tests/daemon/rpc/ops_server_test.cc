@@ -1,0 +1,151 @@
+#include "daemon/rpc/ops/ops_server.h"
+
+#include <memory>
+#include <string>
+
+#include <sys/stat.h>
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+
+#include "weightbridge/v1/status.grpc.pb.h"
+
+#include "proto/v1.h"
+#include "tests/daemon/rpc/temp_dir.h"
+#include "tests/support/catch.h"
+#include "tests/support/time_slack.h"
+
+namespace wb {
+namespace {
+
+/// A daemon whose status stands still.
+class StillSource final : public StatusSource {
+ public:
+  absl::StatusOr<DaemonSnapshot> Status() override { return daemon; }
+  absl::StatusOr<std::vector<MemberSnapshot>> Workers(const std::string& job) override {
+    asked_job = job;
+    return workers;
+  }
+  absl::StatusOr<std::vector<VersionSnapshot>> Versions(const std::string& job,
+                                                        std::uint32_t last) override {
+    asked_job = job;
+    asked_last = last;
+    return versions;
+  }
+
+  absl::StatusOr<DaemonSnapshot> daemon = DaemonSnapshot{};
+  absl::StatusOr<std::vector<MemberSnapshot>> workers = std::vector<MemberSnapshot>{};
+  absl::StatusOr<std::vector<VersionSnapshot>> versions = std::vector<VersionSnapshot>{};
+  std::string asked_job;
+  std::uint32_t asked_last = 0;
+};
+
+struct OpsFixture {
+  OpsFixture() {
+    OpsServerOptions options{dir / "control.sock", TcpAddress{"127.0.0.1", 0}, {1 << 20}};
+    server = *OpsServer::Start(options, source);
+    stub = StubAt("unix:" + options.socket);
+  }
+  static std::unique_ptr<v1::StatusService::Stub> StubAt(const std::string& target) {
+    return v1::StatusService::NewStub(grpc::CreateCustomChannel(
+        target, grpc::InsecureChannelCredentials(), ChannelArgumentsFor({1 << 20})));
+  }
+  static void SetDeadline(grpc::ClientContext& context) {
+    context.set_deadline(std::chrono::system_clock::now() + test::Slack(std::chrono::seconds(5)));
+  }
+
+  test::TempDir dir;
+  StillSource source;
+  std::unique_ptr<OpsServer> server;
+  std::unique_ptr<v1::StatusService::Stub> stub;
+};
+
+TEST_CASE("Status is served on a socket of mode 0660 and over TCP", "[rpc][ops]") {
+  OpsFixture fixture;
+  DaemonSnapshot daemon;
+  daemon.node = "n0";
+  daemon.incarnation = Incarnation(9);
+  daemon.term = Term(5);
+  daemon.waits = {"version 3 waits for policy/1"};
+  daemon.lanes = {{"n1", "tcp", 10, 20}};
+  fixture.source.daemon = daemon;
+  struct stat found {};
+  REQUIRE(::stat((fixture.dir / "control.sock").c_str(), &found) == 0);
+  REQUIRE((found.st_mode & 0777) == 0660);
+  REQUIRE(fixture.server->address()->port != 0);
+  const auto tcp = OpsFixture::StubAt("ipv4:" + fixture.server->address()->ToString());
+  for (v1::StatusService::Stub* stub : {fixture.stub.get(), tcp.get()}) {
+    grpc::ClientContext context;
+    OpsFixture::SetDeadline(context);
+    v1::StatusReply reply;
+    const grpc::Status status = stub->GetStatus(&context, {}, &reply);
+    CAPTURE(status.error_message());
+    REQUIRE(status.ok());
+    REQUIRE(reply.node() == "n0");
+    REQUIRE(reply.term() == 5);
+    REQUIRE(reply.waits(0) == "version 3 waits for policy/1");
+    REQUIRE(reply.lanes(0).received_bytes() == 20);
+  }
+}
+
+TEST_CASE("Before the first publish there are no versions, and that is no error",
+          "[rpc][ops][field][case-92]") {
+  OpsFixture fixture;
+  grpc::ClientContext context;
+  OpsFixture::SetDeadline(context);
+  v1::VersionsReply reply;
+  REQUIRE(fixture.stub->ListVersions(&context, {}, &reply).ok());
+  REQUIRE(reply.versions_size() == 0);
+}
+
+TEST_CASE("Versions are shown with their deliveries", "[rpc][ops]") {
+  OpsFixture fixture;
+  DeliverySnapshot delivery;
+  delivery.group = "engine0";
+  delivery.state = "failed";
+  delivery.status = absl::AbortedError("engine0/1 is gone");
+  delivery.bytes = {100, 0, 50};
+  VersionSnapshot version;
+  version.job = "job";
+  version.version = Version(3);
+  version.state = "offered";
+  version.deliveries = {delivery};
+  fixture.source.versions = std::vector<VersionSnapshot>{version};
+  grpc::ClientContext context;
+  OpsFixture::SetDeadline(context);
+  v1::VersionsRequest request;
+  request.set_job("job");
+  request.set_last(4);
+  v1::VersionsReply reply;
+  REQUIRE(fixture.stub->ListVersions(&context, request, &reply).ok());
+  REQUIRE(fixture.source.asked_job == "job");
+  REQUIRE(fixture.source.asked_last == 4);
+  const v1::DeliveryStatus& shown = reply.versions(0).deliveries(0);
+  REQUIRE(shown.status().message() == "engine0/1 is gone");
+  REQUIRE(shown.bytes_by_path().at("tcp") == 100);
+  REQUIRE(shown.bytes_by_path().at("local") == 50);
+}
+
+TEST_CASE("A daemon that is not the leader says who is", "[rpc][ops]") {
+  OpsFixture fixture;
+  fixture.source.workers = absl::FailedPreconditionError("ask 127.0.0.1:7070");
+  grpc::ClientContext context;
+  OpsFixture::SetDeadline(context);
+  v1::WorkersReply reply;
+  const grpc::Status status = fixture.stub->ListWorkers(&context, {}, &reply);
+  REQUIRE(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  REQUIRE(status.error_message() == "ask 127.0.0.1:7070");
+}
+
+TEST_CASE("A taken port is refused with its address", "[rpc][ops]") {
+  OpsFixture fixture;
+  StillSource source;
+  const auto second =
+      OpsServer::Start({fixture.dir / "other.sock", fixture.server->address(), {1 << 20}}, source);
+  REQUIRE(second.status().code() == absl::StatusCode::kUnavailable);
+  REQUIRE(std::string(second.status().message()).find(fixture.server->address()->ToString()) !=
+          std::string::npos);
+}
+
+}  // namespace
+}  // namespace wb
