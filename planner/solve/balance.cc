@@ -57,14 +57,16 @@ bool Balancer::Holds(std::uint32_t traffic_class, std::uint32_t sender) const {
   return std::binary_search(holders.begin(), holders.end(), sender);
 }
 
-// How many rows of `part` to give so that both ends come to the target, or else to the same load;
-// 0 when it may not be split.
+// How many rows of `part` to give so that the sender or the receiver comes to the target, or, where
+// the receiver has no room below it, both to the same load; 0 when the part may not be split.
 std::int64_t Balancer::RowsToGive(const SentPart& part,
                                   std::uint32_t to,
                                   std::uint64_t target) const {
   if (part.bytes() < 2 * kMinPartBytes || load_[to] >= load_[part.sender]) return 0;
   const std::uint64_t half = (load_[part.sender] - load_[to]) / 2;
-  const std::uint64_t give = std::min(load_[part.sender] - target, half);
+  const std::uint64_t room = target - std::min(load_[to], target);
+  const std::uint64_t give =
+      std::min(load_[part.sender] - target, room >= kMinPartBytes ? room : half);
   const auto rows_of = [&](std::uint64_t bytes) {
     return static_cast<std::int64_t>((bytes + part.row_bytes - 1) / part.row_bytes);
   };

@@ -27,6 +27,8 @@ class Indexer {
   Indexer(const Job& job, const PieceTable& pieces, const TieTable& ties)
       : job_(job), pieces_(pieces), ties_(ties), check_(job, pieces) {
     for (const Tie& tie : ties.ties) aliases_[tie.target].push_back(tie.alias);
+    // There is at least a slice for each piece that has an owner.
+    index_.slices.reserve(std::min(kMaxSlices, pieces.destination_count()));
   }
 
   IndexResult Build() && {

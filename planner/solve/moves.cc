@@ -1,24 +1,23 @@
 #include "planner/solve/moves.h"
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
+#include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 namespace wb {
 namespace {
 
-// A part and what it may be joined within.
-struct Piecemeal {
+// What parts may be joined within: one landing, out of one piece of the sender.
+struct JoinGroup {
   TensorId tensor;
   WorkerIndex dst;
   std::uint32_t landing = 0;
   WorkerIndex src;
   std::uint32_t src_piece = 0;
-  Box box;
-
-  auto group() const { return std::tie(dst, tensor, landing, src, src_piece); }
+  friend auto operator<=>(const JoinGroup&, const JoinGroup&) = default;
 };
 
 // A number for the sender's piece that the source box lies in, unique within (tensor, sender).
@@ -30,14 +29,11 @@ std::uint32_t SourcePiece(const SliceIndex& index, std::uint32_t source, WorkerI
   return box.holder_pieces[static_cast<std::size_t>(at - holders.begin())];
 }
 
-Piecemeal ToPiecemeal(const SliceIndex& index, const RoutedPart& part) {
-  const Slice& slice = index.slices[part.slice];
-  Box box = slice.box;
+Box BoxOf(const SliceIndex& index, const RoutedPart& part) {
+  Box box = index.slices[part.slice].box;
   if (part.hi < box.hi()[0]) box = Split(box, 0, part.hi).first;
   if (part.lo > box.lo()[0]) box = Split(box, 0, part.lo).second;
-  return {
-      slice.tensor,  slice.dst, slice.landing, part.src, SourcePiece(index, slice.source, part.src),
-      std::move(box)};
+  return box;
 }
 
 // Whether `a` comes before `b` when boxes that touch along `dim` are to be neighbours.
@@ -69,45 +65,72 @@ void JoinBoxes(std::vector<Box>& boxes) {
   }
 }
 
-void AppendMoves(const Job& job,
-                 const Piecemeal& of,
-                 std::vector<Box> boxes,
-                 std::vector<Move>& moves) {
-  if (boxes.size() > 1) JoinBoxes(boxes);
-  const auto element_bytes = static_cast<std::uint64_t>(DtypeBytes(job.tensor(of.tensor).dtype));
-  for (Box& box : boxes) {
-    const std::uint64_t bytes = static_cast<std::uint64_t>(box.elements()) * element_bytes;
-    moves.push_back({of.src, of.dst, of.tensor, std::move(box), bytes});
+// Puts moves together. Most parts are a whole slice between declared boxes and stand alone; parts
+// of a split slice and slices of cut source boxes are first joined. Used once by MakeMoves.
+class MoveMaker {
+ public:
+  MoveMaker(const Job& job, const SliceIndex& index) : job_(job), index_(index) {}
+
+  std::vector<Move> Make(std::span<const RoutedPart> parts) && {
+    drafts_.reserve(parts.size());
+    for (const RoutedPart& part : parts) Add(part);
+    for (auto& [group, boxes] : joinable_) {
+      JoinBoxes(boxes);
+      for (const Box& box : boxes) drafts_.push_back({group.dst, group.tensor, group.src, &box});
+    }
+    std::sort(drafts_.begin(), drafts_.end(), DraftBefore);
+    std::vector<Move> moves;
+    moves.reserve(drafts_.size());
+    for (const Draft& draft : drafts_) moves.push_back(ToMove(draft));
+    return moves;
   }
-}
+
+ private:
+  // A move to come: small, because millions of them are sorted.
+  struct Draft {
+    WorkerIndex dst;
+    TensorId tensor;
+    WorkerIndex src;
+    const Box* box = nullptr;  // of a slice, or of joinable_
+  };
+
+  static bool DraftBefore(const Draft& a, const Draft& b) {
+    if (a.dst != b.dst) return a.dst < b.dst;
+    if (a.tensor != b.tensor) return a.tensor < b.tensor;
+    return *a.box < *b.box;
+  }
+
+  void Add(const RoutedPart& part) {
+    const Slice& slice = index_.slices[part.slice];
+    const bool whole = part.lo == slice.box.lo()[0] && part.hi == slice.box.hi()[0];
+    if (whole && index_.sources[slice.source].holder_pieces.empty()) {
+      drafts_.push_back({slice.dst, slice.tensor, part.src, &slice.box});
+      return;
+    }
+    const JoinGroup group{slice.tensor, slice.dst, slice.landing, part.src,
+                          SourcePiece(index_, slice.source, part.src)};
+    joinable_[group].push_back(BoxOf(index_, part));
+  }
+
+  Move ToMove(const Draft& draft) const {
+    const auto element_bytes =
+        static_cast<std::uint64_t>(DtypeBytes(job_.tensor(draft.tensor).dtype));
+    return {draft.src, draft.dst, draft.tensor, *draft.box,
+            static_cast<std::uint64_t>(draft.box->elements()) * element_bytes};
+  }
+
+  const Job& job_;
+  const SliceIndex& index_;
+  std::vector<Draft> drafts_;
+  std::map<JoinGroup, std::vector<Box>> joinable_;
+};
 
 }  // namespace
 
 std::vector<Move> MakeMoves(const Job& job,
                             const SliceIndex& index,
                             std::span<const RoutedPart> parts) {
-  std::vector<Piecemeal> pieces;
-  pieces.reserve(parts.size());
-  for (const RoutedPart& part : parts) pieces.push_back(ToPiecemeal(index, part));
-  std::sort(pieces.begin(), pieces.end(), [](const Piecemeal& a, const Piecemeal& b) {
-    if (a.group() != b.group()) return a.group() < b.group();
-    return a.box < b.box;
-  });
-  std::vector<Move> moves;
-  moves.reserve(pieces.size());
-  for (std::size_t begin = 0; begin < pieces.size();) {
-    std::vector<Box> boxes;
-    std::size_t end = begin;
-    for (; end < pieces.size() && pieces[end].group() == pieces[begin].group(); ++end) {
-      boxes.push_back(std::move(pieces[end].box));
-    }
-    AppendMoves(job, pieces[begin], std::move(boxes), moves);
-    begin = end;
-  }
-  std::sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) {
-    return std::tie(a.dst, a.tensor, a.box, a.src) < std::tie(b.dst, b.tensor, b.box, b.src);
-  });
-  return moves;
+  return MoveMaker(job, index).Make(parts);
 }
 
 void FillTotals(const Job& job, Plan& plan) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,6 +24,7 @@ class PieceTable {
 
   std::span<const PieceRef> sources(TensorId tensor) const { return sources_.of(tensor); }
   std::span<const PieceRef> destinations(TensorId tensor) const { return destinations_.of(tensor); }
+  std::size_t destination_count() const { return destinations_.refs.size(); }
   const Piece& piece(PieceRef ref) const { return job_->layout(ref.worker).pieces[ref.piece]; }
 
  private:

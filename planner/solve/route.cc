@@ -24,7 +24,10 @@ void RouteLocal(const Job& job,
                 const Traffic& traffic,
                 const NodeMap& nodes,
                 std::vector<RoutedPart>& parts) {
-  std::vector<std::uint64_t> load(job.layouts.size(), 0);
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> load(job.layouts.size());  // bytes, number
+  for (std::uint32_t s = 0; s < traffic.senders.size(); ++s) {
+    load[traffic.senders[s].value()].second = s;
+  }
   for (const std::uint32_t i : traffic.local) {
     const Slice& slice = index.slices[i];
     const std::span<const WorkerIndex> near =
@@ -32,7 +35,7 @@ void RouteLocal(const Job& job,
     const WorkerIndex src = *std::min_element(
         near.begin(), near.end(),
         [&](WorkerIndex a, WorkerIndex b) { return load[a.value()] < load[b.value()]; });
-    load[src.value()] += slice.bytes;
+    load[src.value()].first += slice.bytes;
     parts.push_back(Whole(index, i, src));
   }
 }

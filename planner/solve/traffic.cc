@@ -44,7 +44,7 @@ class TrafficFinder {
   Traffic Find() && {
     NumberSenders();
     CollectClasses();
-    OrderClasses();
+    OrderSlices();
     return std::move(traffic_);
   }
 
@@ -101,12 +101,9 @@ class TrafficFinder {
   }
 
   // Classes start out in the order of their first slice: by tensor and box. Stable from there.
-  void OrderClasses() {
-    for (TrafficClass& c : traffic_.classes) {
-      std::sort(c.slices.begin(), c.slices.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return SliceBefore(index_.slices[a], index_.slices[b]);
-      });
-    }
+  void OrderSlices() {
+    MostBytesFirst(traffic_.local);
+    for (TrafficClass& c : traffic_.classes) MostBytesFirst(c.slices);
     std::stable_sort(traffic_.classes.begin(), traffic_.classes.end(),
                      [](const TrafficClass& a, const TrafficClass& b) {
                        return a.holders.size() != b.holders.size()
@@ -115,11 +112,25 @@ class TrafficFinder {
                      });
   }
 
-  bool SliceBefore(const Slice& a, const Slice& b) const {
-    if (a.bytes != b.bytes) return a.bytes > b.bytes;
-    if (a.source != b.source) return a.source < b.source;
-    if (a.box != b.box) return a.box < b.box;
-    return receiver_[a.dst.value()] < receiver_[b.dst.value()];
+  // Slices stand in the order of the index: by tensor, box and source. Only those that differ in
+  // nothing but the destination are there in the order of names; they go by receiver instead.
+  void MostBytesFirst(std::vector<std::uint32_t>& slices) const {
+    const auto less = [&](std::uint32_t a, std::uint32_t b) {
+      return index_.slices[a].bytes > index_.slices[b].bytes;
+    };
+    if (!std::is_sorted(slices.begin(), slices.end(), less)) {
+      std::stable_sort(slices.begin(), slices.end(), less);
+    }
+    for (auto begin = slices.begin(); begin != slices.end();) {
+      const Slice& first = index_.slices[*begin];
+      const auto end = std::find_if(begin, slices.end(), [&](std::uint32_t i) {
+        return index_.slices[i].source != first.source || index_.slices[i].box != first.box;
+      });
+      std::sort(begin, end, [&](std::uint32_t a, std::uint32_t b) {
+        return receiver_[index_.slices[a].dst.value()] < receiver_[index_.slices[b].dst.value()];
+      });
+      begin = end;
+    }
   }
 
   const Job& job_;

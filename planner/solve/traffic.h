@@ -24,7 +24,7 @@ struct TrafficClass {
 struct Traffic {
   std::vector<WorkerIndex> senders;   // sender number -> trainer
   std::vector<TrafficClass> classes;  // fewest holders first, then most bytes first
-  std::vector<std::uint32_t> local;   // slices that a trainer on the destination's node holds
+  std::vector<std::uint32_t> local;   // slices with a holder on the destination's node
   std::uint64_t max_ingress_bytes = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -23,21 +24,30 @@ std::int64_t EndElement(const Index& shape, const Index& strides) {
   return last + 1;
 }
 
-std::uint32_t FindOrAddBuffer(Layout& layout, const std::string& name) {
-  for (std::uint32_t b = 0; b < layout.buffers.size(); ++b) {
-    if (layout.buffers[b].name == name) return b;
+// Hands out buffers of a layout by name.
+class Buffers {
+ public:
+  explicit Buffers(Layout& layout) : layout_(layout) {}
+  std::uint32_t Named(const std::string& name) {
+    const auto [found, added] =
+        numbers_.try_emplace(name, static_cast<std::uint32_t>(layout_.buffers.size()));
+    if (added) layout_.buffers.push_back({name, 0});
+    return found->second;
   }
-  layout.buffers.push_back({name, 0});
-  return static_cast<std::uint32_t>(layout.buffers.size() - 1);
-}
 
-const Tensor& Find(const std::vector<Tensor>& tensors, const std::string& name, TensorId& id) {
-  for (std::uint32_t t = 0; t < tensors.size(); ++t) {
-    if (tensors[t].name != name) continue;
-    id = TensorId(t);
-    return tensors[t];
+ private:
+  Layout& layout_;
+  std::map<std::string, std::uint32_t> numbers_;
+};
+
+// `tensors` are ordered by name.
+TensorId Find(const std::vector<Tensor>& tensors, const std::string& name) {
+  const auto found = std::partition_point(tensors.begin(), tensors.end(),
+                                          [&](const Tensor& tensor) { return tensor.name < name; });
+  if (found == tensors.end() || found->name != name) {
+    throw std::invalid_argument("the test declares no tensor " + name);
   }
-  throw std::invalid_argument("the test declares no tensor " + name);
+  return TensorId(static_cast<std::uint32_t>(found - tensors.begin()));
 }
 
 bool IsEmpty(const PieceSpec& piece) {
@@ -114,21 +124,21 @@ JobBuilder& JobBuilder::Holds(const std::string& tensor, Index lo, Index hi) {
 
 Layout JobBuilder::BuildLayout(const WorkerSpec& worker, const std::vector<Tensor>& tensors) const {
   Layout layout = worker.layout;
+  Buffers buffers(layout);
   for (const ParamSpec& spec : worker.params) {
     const auto number = static_cast<std::uint32_t>(layout.params.size());
-    TensorId id;
-    const Dtype dtype =
-        spec.pieces.empty() ? Dtype::kFp32 : Find(tensors, spec.pieces.front().tensor, id).dtype;
+    const Dtype dtype = spec.pieces.empty()
+                            ? Dtype::kFp32
+                            : tensors[Find(tensors, spec.pieces.front().tensor).value()].dtype;
     const Index strides = spec.strides.empty() ? RowMajor(spec.shape) : spec.strides;
-    const std::uint32_t buffer =
-        FindOrAddBuffer(layout, spec.buffer.empty() ? spec.name : spec.buffer);
+    const std::uint32_t buffer = buffers.Named(spec.buffer.empty() ? spec.name : spec.buffer);
     layout.params.push_back(
         {spec.name, dtype, spec.shape, strides, buffer, spec.offset_bytes, spec.local});
     layout.buffers[buffer].bytes =
         std::max(layout.buffers[buffer].bytes,
                  spec.offset_bytes + BytesOf(EndElement(spec.shape, strides), dtype));
     for (const PieceSpec& piece : spec.pieces) {
-      Find(tensors, piece.tensor, id);
+      const TensorId id = Find(tensors, piece.tensor);
       if (!IsEmpty(piece)) {
         layout.pieces.push_back(MakePiece(piece, id, layout.params.back(), number));
       }
@@ -153,9 +163,7 @@ Job JobBuilder::Build() const {
 }
 
 TensorId TensorNamed(const Job& job, const std::string& name) {
-  TensorId id;
-  Find(job.tensors, name, id);
-  return id;
+  return Find(job.tensors, name);
 }
 
 WorkerIndex WorkerNamed(const Job& job, const std::string& name) {

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "planner/solve/planner.h"
+#include "tests/support/catch.h"
+
+namespace wb::test {
+
+/// The plan; the test fails with the reasons if there is none.
+inline Plan MustSolve(const Job& job) {
+  std::variant<Plan, Refusals> solved = Solve(job);
+  if (const auto* refusals = std::get_if<Refusals>(&solved)) {
+    for (const Refusal& refusal : *refusals) UNSCOPED_INFO(refusal.text);
+    FAIL("the job is refused");
+  }
+  return std::get<Plan>(std::move(solved));
+}
+
+/// The reasons; the test fails if there is a plan.
+inline Refusals MustRefuse(const Job& job) {
+  std::variant<Plan, Refusals> solved = Solve(job);
+  if (std::holds_alternative<Plan>(solved)) FAIL("the job is accepted");
+  return std::get<Refusals>(std::move(solved));
+}
+
+inline std::vector<std::string> Texts(const Refusals& refusals) {
+  std::vector<std::string> texts;
+  for (const Refusal& refusal : refusals) texts.push_back(refusal.text);
+  return texts;
+}
+
+inline std::uint64_t MaxNicBytes(const Plan& plan) {
+  return std::max(plan.max_egress_bytes, plan.max_ingress_bytes);
+}
+
+/// "policy/0 -> engine0/0 q [0,0]..[8,2]" per move, in the plan's order.
+inline std::vector<std::string> MoveLines(const Job& job, const Plan& plan) {
+  std::vector<std::string> lines;
+  for (const Move& move : plan.moves) {
+    lines.push_back(job.layout(move.src).name.ToString() + " -> " +
+                    job.layout(move.dst).name.ToString() + " " + job.tensor(move.tensor).name +
+                    " " + move.box.ToString());
+  }
+  return lines;
+}
+
+/// Calls `visit` with every index in the box, row-major.
+template <typename Visit>
+void ForEachIndex(const Box& box, Visit visit) {
+  Index at = box.lo();
+  while (true) {
+    visit(at);
+    std::size_t dim = at.size();
+    while (dim-- > 0) {
+      if (++at[dim] < box.hi()[dim]) break;
+      at[dim] = box.lo()[dim];
+      if (dim == 0) return;
+    }
+  }
+}
+
+}  // namespace wb::test

@@ -1,0 +1,97 @@
+// The validator finds what is wrong with a plan that was tampered with.
+#include "planner/solve/validate.h"
+
+#include <string>
+
+#include "tests/planner/solve/solve_support.h"
+#include "tests/support/catch.h"
+#include "tests/support/job_builder.h"
+
+namespace wb {
+namespace {
+
+using test::MustSolve;
+
+Job TwoByTwo() {
+  test::JobBuilder builder;
+  builder.AddTensor("w", Dtype::kFp32, {8, 8}).AddTensor("x", Dtype::kFp32, {8, 8});
+  for (int r = 0; r < 2; ++r) {
+    builder.Trainer(r, "n0").Holds("w", {4 * r, 0}, {4 * r + 4, 8});
+    builder.Holds("x", {0, 0}, {8, 8});
+  }
+  for (int r = 0; r < 2; ++r) {
+    builder.Rollout("e", r, "n1").Holds("w", {0, 4 * r}, {8, 4 * r + 4});
+    builder.Holds("x", {0, 0}, {8, 8});
+  }
+  return builder.Build();
+}
+
+std::string WhatIsWrong(const Job& job, const Plan& plan) {
+  const absl::Status status = ValidatePlan(job, plan);
+  REQUIRE(status.code() == absl::StatusCode::kFailedPrecondition);
+  return std::string(status.message());
+}
+
+bool Mentions(const std::string& text, const std::string& word) {
+  return text.find(word) != std::string::npos;
+}
+
+TEST_CASE("a plan from which a move is missing does not tile its destination", "[planner][solve]") {
+  const Job job = TwoByTwo();
+  Plan plan = MustSolve(job);
+  plan.moves.erase(plan.moves.begin());
+  REQUIRE(Mentions(WhatIsWrong(job, plan), "16 of 32 elements"));
+}
+
+TEST_CASE("a move that is there twice is out of order", "[planner][solve]") {
+  const Job job = TwoByTwo();
+  Plan plan = MustSolve(job);
+  plan.moves.insert(plan.moves.begin(), plan.moves.front());
+  REQUIRE(Mentions(WhatIsWrong(job, plan), "out of order"));
+}
+
+TEST_CASE("an element that moves in two boxes is found", "[planner][solve]") {
+  const Job job = TwoByTwo();
+  Plan plan = MustSolve(job);
+  const auto x = std::find_if(plan.moves.begin(), plan.moves.end(), [&](const Move& move) {
+    return move.tensor == test::TensorNamed(job, "x");
+  });
+  Move again = *x;
+  again.box = *Box::Create({7, 0}, {8, 8});
+  again.bytes = 32;
+  plan.moves.insert(x + 1, again);
+  REQUIRE(Mentions(WhatIsWrong(job, plan), "move twice"));
+}
+
+TEST_CASE("a move from a trainer that does not hold its box is found", "[planner][solve]") {
+  const Job job = TwoByTwo();
+  Plan plan = MustSolve(job);
+  plan.moves.front().src = plan.moves.front().src == test::WorkerNamed(job, "policy/0")
+                               ? test::WorkerNamed(job, "policy/1")
+                               : test::WorkerNamed(job, "policy/0");
+  REQUIRE(Mentions(WhatIsWrong(job, plan), "not inside one piece"));
+}
+
+TEST_CASE("totals that do not add up are found", "[planner][solve]") {
+  const Job job = TwoByTwo();
+  const Plan plan = MustSolve(job);
+  Plan wrong = plan;
+  wrong.bytes += 1;
+  REQUIRE(Mentions(WhatIsWrong(job, wrong), "totals"));
+  wrong = plan;
+  wrong.max_egress_bytes -= 1;
+  REQUIRE(Mentions(WhatIsWrong(job, wrong), "totals"));
+  wrong = plan;
+  wrong.bounds.direct = plan.bytes + 1;
+  REQUIRE(Mentions(WhatIsWrong(job, wrong), "bound"));
+}
+
+TEST_CASE("a tie between tensors of two storages is found", "[planner][solve]") {
+  const Job job = TwoByTwo();
+  Plan plan = MustSolve(job);
+  plan.ties.push_back({test::TensorNamed(job, "x"), test::TensorNamed(job, "w")});
+  REQUIRE(Mentions(WhatIsWrong(job, plan), "tie of x to w"));
+}
+
+}  // namespace
+}  // namespace wb
