@@ -1,0 +1,161 @@
+#include "tests/daemon/support/daemon_world.h"
+
+#include <memory>
+
+#include <spdlog/spdlog.h>
+
+#include "planner/lower/plan_part.h"
+#include "planner/solve/planner.h"
+#include "tests/daemon/support/control_jobs.h"
+#include "tests/support/catch.h"
+
+namespace wb::test {
+namespace {
+
+template <typename Result>
+std::function<void(Result)> Into(const std::shared_ptr<std::optional<Result>>& pending) {
+  return [pending](Result result) {
+    REQUIRE_FALSE(pending->has_value());  // answered once
+    *pending = std::move(result);
+  };
+}
+
+}  // namespace
+
+DaemonWorld::DaemonWorld(const std::string& node)
+    : coordinator_(timers, *this, CoordinatorOptions{.node = node, .incarnation = Incarnation(9)}) {
+  spdlog::set_level(spdlog::level::off);
+  coordinator_.SetRunner(this);
+  coordinator_.SetNotices(this);
+}
+
+std::shared_ptr<DaemonWorld::Opened> DaemonWorld::Open(const SessionId& session,
+                                                       const Registration& registration,
+                                                       int world_size,
+                                                       std::uint64_t epoch) {
+  SessionOpening opening;
+  opening.session = session;
+  opening.incarnation = Incarnation(5);
+  opening.world_size = world_size;
+  opening.epoch = Epoch(epoch);
+  opening.registration = registration;
+  for (const Buffer& buffer : registration.layout.buffers) {
+    absl::StatusOr<Region> region = Region::AllocateArena(4096);
+    REQUIRE(region.ok());
+    opening.buffers.push_back({buffer.name, *std::move(region), 64});
+  }
+  auto opened = std::make_shared<Opened>();
+  coordinator_.OpenSession(std::move(opening), In(std::chrono::seconds(5)),
+                           [opened](const absl::Status& status) {
+                             REQUIRE_FALSE(opened->status.has_value());
+                             opened->status = status;
+                           });
+  return opened;
+}
+
+DaemonWorld::Pending<PublishResult> DaemonWorld::Publish(const SessionId& session,
+                                                         std::uint64_t version,
+                                                         std::chrono::milliseconds deadline) {
+  auto pending = std::make_shared<std::optional<PublishResult>>();
+  coordinator_.Publish(session, Version(version), "step", In(deadline), Into(pending));
+  return pending;
+}
+
+DaemonWorld::Pending<ReceiveResult> DaemonWorld::Receive(const SessionId& session,
+                                                         std::uint64_t version,
+                                                         std::chrono::milliseconds deadline) {
+  auto pending = std::make_shared<std::optional<ReceiveResult>>();
+  coordinator_.Receive(session, Version(version), In(deadline), Into(pending));
+  return pending;
+}
+
+DaemonWorld::Pending<absl::StatusOr<Version>> DaemonWorld::Wait(
+    const SessionId& session, std::uint64_t at_least, std::chrono::milliseconds deadline) {
+  auto pending = std::make_shared<std::optional<absl::StatusOr<Version>>>();
+  coordinator_.WaitForVersion(session, Version(at_least), In(deadline), Into(pending));
+  return pending;
+}
+
+void DaemonWorld::Settle() {
+  while (!reports_.empty()) {
+    const std::function<void()> report = std::move(reports_.front());
+    reports_.pop_front();
+    report();
+  }
+}
+
+void DaemonWorld::Send(ToLeader message) {
+  const auto* call = std::get_if<RegisterWorker>(&message);
+  const std::optional<SessionId> session =
+      call == nullptr ? std::nullopt : std::optional(call->session);
+  sent_.push_back(std::move(message));
+  if (session.has_value() && registers) Say(WorkerRegistered{*session, absl::OkStatus()});
+}
+
+void DaemonWorld::AddRegion(RegionId id, Region region) {
+  regions[id] = region.bytes();
+}
+
+void DaemonWorld::RemoveRegion(RegionId id, std::function<void()> removed) {
+  REQUIRE(regions.erase(id) == 1);
+  removed();
+}
+
+void DaemonWorld::Prepare(AttemptWork work) {
+  log.emplace_back("prepare");
+  const AttemptId id = work.attempt;
+  works[id] = std::move(work);
+  if (prepares) reports_.emplace_back([this, id] { coordinator_.OnPrepared(id); });
+}
+
+void DaemonWorld::Go(AttemptId attempt) {
+  log.emplace_back("go");
+  if (stages) {
+    reports_.emplace_back([this, attempt] { coordinator_.OnStaged(attempt, {256, 0, 0}); });
+  }
+}
+
+void DaemonWorld::Abort(AttemptId attempt) {
+  log.emplace_back("abort");
+  if (ends) reports_.emplace_back([this, attempt] { coordinator_.OnEnded(attempt); });
+}
+
+void DaemonWorld::Finish(AttemptId attempt) {
+  log.emplace_back("finish");
+  if (ends) reports_.emplace_back([this, attempt] { coordinator_.OnEnded(attempt); });
+}
+
+void DaemonWorld::NotifyGo(const SessionId& session,
+                           Version /*version*/,
+                           std::function<void()> accepted) {
+  log.push_back("notice " + session);
+  if (accepts_go) {
+    accepted();
+    return;
+  }
+  notices.emplace_back(session, std::move(accepted));
+}
+
+PrepareAttempt PrepareFor(const std::string& node, std::uint64_t version, bool with_plan) {
+  std::vector<Registration> all;
+  for (int rank = 0; rank < 2; ++rank) {
+    all.push_back(TrainerRank(rank, 2, "n0"));
+    all.push_back(RolloutRank("engine0", rank, 2, "n1"));
+  }
+  const auto job = std::get<Job>(MakeJob(all));
+  const auto plan = std::get<Plan>(Solve(job));
+  PrepareAttempt message;
+  message.attempt = AttemptId(1000 + version);
+  message.job = "gqa";
+  message.group = "engine0";
+  message.version = Version(version);
+  message.fingerprint = plan.fingerprint;
+  if (with_plan) message.plan = MakePlanPart(job, plan, "engine0", node);
+  const std::string other = node == "n1" ? "n0" : "n1";
+  message.peers.push_back({other, Incarnation(1), "address of " + other});
+  const std::string group = node == "n1" ? "engine0" : "policy";
+  message.epochs = {{group + "/0", Epoch(3)}, {group + "/1", Epoch(3)}};
+  return message;
+}
+
+}  // namespace wb::test

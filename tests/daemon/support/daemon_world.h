@@ -1,0 +1,107 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "daemon/move/coordinator.h"
+#include "tests/support/manual_timers.h"
+
+namespace wb::test {
+
+/// A coordinator with a leader, a mover and clients that do as they are told. The leader is the
+/// test itself; the mover does what it is asked unless told otherwise, and reports it in Settle.
+class DaemonWorld final : public LeaderLink, public AttemptRunner, public SessionNotices {
+ public:
+  explicit DaemonWorld(const std::string& node = "n1");
+
+  ManualTimers timers;
+  bool registers = true;         // the leader admits every worker
+  bool prepares = true;          // the mover
+  bool stages = true;            // the mover
+  bool ends = true;              // the mover
+  bool accepts_go = true;        // the clients
+  std::vector<std::string> log;  // what mover and clients were asked, in order
+  std::map<AttemptId, AttemptWork> works;
+  std::map<RegionId, std::uint64_t> regions;  // bytes of those that are open
+  std::vector<std::pair<SessionId, std::function<void()>>> notices;
+
+  Coordinator& coordinator() { return coordinator_; }
+  Timers::Clock::time_point In(std::chrono::milliseconds wait) const { return timers.Now() + wait; }
+
+  /// Opens a session; the status is set once it is answered.
+  struct Opened {
+    std::optional<absl::Status> status;
+  };
+  std::shared_ptr<Opened> Open(const SessionId& session,
+                               const Registration& registration,
+                               int world_size,
+                               std::uint64_t epoch = 3);
+  /// Calls with a deadline of 10 s unless said otherwise; the result is set once.
+  template <typename Result>
+  using Pending = std::shared_ptr<std::optional<Result>>;
+  Pending<PublishResult> Publish(const SessionId& session,
+                                 std::uint64_t version,
+                                 std::chrono::milliseconds deadline = kDeadline);
+  Pending<ReceiveResult> Receive(const SessionId& session,
+                                 std::uint64_t version,
+                                 std::chrono::milliseconds deadline = kDeadline);
+  Pending<absl::StatusOr<Version>> Wait(const SessionId& session,
+                                        std::uint64_t at_least,
+                                        std::chrono::milliseconds deadline = kDeadline);
+
+  void Say(FromLeader message) { coordinator_.OnLeaderMessage(std::move(message)); }
+  /// Delivers what the mover has to report.
+  void Settle();
+  /// Takes all messages of one kind that went to the leader.
+  template <typename Message>
+  std::vector<Message> Take() {
+    std::vector<Message> taken;
+    std::vector<ToLeader> kept;
+    for (ToLeader& message : sent_) {
+      if (Message* found = std::get_if<Message>(&message); found != nullptr) {
+        taken.push_back(std::move(*found));
+      } else {
+        kept.push_back(std::move(message));
+      }
+    }
+    sent_ = std::move(kept);
+    return taken;
+  }
+
+  // LeaderLink
+  void Send(ToLeader message) override;
+  // AttemptRunner
+  void AddRegion(RegionId id, Region region) override;
+  void RemoveRegion(RegionId id, std::function<void()> removed) override;
+  void Prepare(AttemptWork work) override;
+  void Go(AttemptId attempt) override;
+  void Abort(AttemptId attempt) override;
+  void Finish(AttemptId attempt) override;
+  // SessionNotices
+  void NotifyGo(const SessionId& session, Version version, std::function<void()> accepted) override;
+
+ private:
+  static constexpr std::chrono::milliseconds kDeadline{10'000};
+  std::vector<ToLeader> sent_;
+  std::deque<std::function<void()>> reports_;
+  Coordinator coordinator_;
+};
+
+/// A prepare message for the standard job: engine0 of two ranks on n1, two trainers on n0.
+[[nodiscard]] PrepareAttempt PrepareFor(const std::string& node,
+                                        std::uint64_t version,
+                                        bool with_plan = true);
+
+}  // namespace wb::test
