@@ -1,6 +1,9 @@
 // wbctl: the command of those who operate WeightBridge. Each subcommand registers itself here.
 
+#include <cstdio>
+#include <exception>
 #include <iostream>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -8,7 +11,9 @@
 #include "client/wbctl/layout_command.h"
 #include "client/wbctl/rehearse_command.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int Run(int argc, char** argv) {
   CLI::App app{"WeightBridge: plan, rehearse and watch the transfer of model weights"};
   app.set_version_flag("--version", std::string("wbctl ") + WB_VERSION);
   app.require_subcommand(1);
@@ -24,4 +29,16 @@ int main(int argc, char** argv) {
     return static_cast<int>(code == 0 ? wb::ExitCode::kDone : wb::ExitCode::kUsage);
   }
   return static_cast<int>(exit);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& error) {
+    // Only what cannot be foreseen comes here: no memory, no standard output.
+    std::fputs(error.what(), stderr);
+    return static_cast<int>(wb::ExitCode::kFailed);
+  }
 }

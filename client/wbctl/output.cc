@@ -8,10 +8,10 @@
 namespace wb {
 
 void AddOutputOption(CLI::App& command, OutputFormat& format) {
-  static const std::map<std::string, OutputFormat> kNames{{"table", OutputFormat::kTable},
-                                                          {"json", OutputFormat::kJson}};
+  static const std::map<std::string, OutputFormat> names{{"table", OutputFormat::kTable},
+                                                         {"json", OutputFormat::kJson}};
   command.add_option("-o,--output", format, "table or json")
-      ->transform(CLI::CheckedTransformer(kNames))
+      ->transform(CLI::CheckedTransformer(names))
       ->option_text("FORMAT");
 }
 

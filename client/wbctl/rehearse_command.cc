@@ -115,11 +115,11 @@ ExitCode RunRehearse(const CommandOptions& options) {
 }
 
 void AddFillOptions(CLI::App& command, CommandOptions& options) {
-  static const std::map<std::string, Fill> kFills{
+  static const std::map<std::string, Fill> fills{
       {"hash", Fill::kHash}, {"row", Fill::kRow}, {"index", Fill::kIndex}};
   RehearsalOptions& rehearsal = options.rehearsal;
   CLI::Option* fill = command.add_option("--fill", rehearsal.fill, "what the elements hold")
-                          ->transform(CLI::CheckedTransformer(kFills))
+                          ->transform(CLI::CheckedTransformer(fills))
                           ->option_text("hash|row|index");
   command
       .add_option("--versions", options.versions,

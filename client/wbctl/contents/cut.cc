@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json List(const Index& index) {
-  return Json(std::vector<std::int64_t>(index.begin(), index.end()));
+  return std::vector<std::int64_t>(index.begin(), index.end());
 }
 
 std::string Text(const Json& json) {
@@ -44,6 +44,25 @@ Json ParamJson(const Tensor& tensor, const Index& lo, const Index& hi) {
            {{{"tensor", tensor.name},
              {"box", {{"lo", List(lo)}, {"hi", List(hi)}}},
              {"at", List(Index(lo.size(), 0))}}}}};
+}
+
+void AppendWorker(const std::vector<Tensor>& tensors,
+                  const CutGroup& group,
+                  std::int32_t rank,
+                  std::string& out) {
+  absl::StrAppend(&out,
+                  "    { \"role\": ", group.role == Role::kTrainer ? "\"TRAINER\"" : "\"ROLLOUT\"",
+                  ", \"group\": ", Text(group.group), ", \"rank\": ", rank,
+                  ", \"node\": ", Text(group.node), ", \"params\": [");
+  const char* separator = "\n";
+  for (const Tensor& tensor : tensors) {
+    Index lo;
+    Index hi;
+    if (!CutBox(tensor, group.cut, rank, lo, hi)) continue;
+    absl::StrAppend(&out, separator, "      ", Text(ParamJson(tensor, lo, hi)));
+    separator = ",\n";
+  }
+  absl::StrAppend(&out, " ] }");
 }
 
 }  // namespace
@@ -90,19 +109,8 @@ std::string CutLayoutJson(const std::string& job,
   separator = "\n";
   for (const CutGroup& group : groups) {
     for (std::int32_t rank = 0; rank < group.cut.ranks; ++rank) {
-      absl::StrAppend(&out, separator, "    { \"role\": ",
-                      group.role == Role::kTrainer ? "\"TRAINER\"" : "\"ROLLOUT\"",
-                      ", \"group\": ", Text(group.group), ", \"rank\": ", rank,
-                      ", \"node\": ", Text(group.node), ", \"params\": [");
-      separator = "\n";
-      for (const Tensor& tensor : tensors) {
-        Index lo;
-        Index hi;
-        if (!CutBox(tensor, group.cut, rank, lo, hi)) continue;
-        absl::StrAppend(&out, separator, "      ", Text(ParamJson(tensor, lo, hi)));
-        separator = ",\n";
-      }
-      absl::StrAppend(&out, " ] }");
+      absl::StrAppend(&out, separator);
+      AppendWorker(tensors, group, rank, out);
       separator = ",\n";
     }
   }

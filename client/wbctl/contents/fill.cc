@@ -18,7 +18,7 @@ constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
 /// The bits of `value` (< 2^(mantissa_bits + 1)) in a binary float format, always exact.
 constexpr std::uint32_t SmallFloatBits(std::uint32_t value, int mantissa_bits, int bias) {
   if (value == 0) return 0;
-  const int exponent = std::bit_width(value) - 1;
+  const int exponent = static_cast<int>(std::bit_width(value)) - 1;
   const std::uint32_t mantissa =
       (value << (mantissa_bits - exponent)) & ((1U << mantissa_bits) - 1);
   return (static_cast<std::uint32_t>(exponent + bias) << mantissa_bits) | mantissa;

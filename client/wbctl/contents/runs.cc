@@ -60,6 +60,22 @@ void VisitInner(ElementRun run, const std::function<void(const ElementRun&)>& vi
   }
 }
 
+/// Steps the outer dimensions on by one, like an odometer; false after the last.
+bool Advance(const std::vector<Step>& steps, std::vector<std::uint64_t>& index, ElementRun& run) {
+  for (std::size_t d = steps.size(); d > 0; --d) {
+    const Step& step = steps[d - 1];
+    if (++index[d - 1] < step.extent) {
+      run.begin += step.in_tensor;
+      run.offset += step.in_memory;
+      return true;
+    }
+    run.begin -= (step.extent - 1) * step.in_tensor;
+    run.offset -= (step.extent - 1) * step.in_memory;
+    index[d - 1] = 0;
+  }
+  return false;
+}
+
 }  // namespace
 
 void ForEachRun(const Tensor& tensor,
@@ -70,24 +86,10 @@ void ForEachRun(const Tensor& tensor,
   steps.pop_back();
   ElementRun run{FirstElement(tensor, piece.box), inner.extent, piece.offset_bytes,
                  inner.in_memory};
-  std::vector<std::uint64_t> index(steps.size(), 0);  // an odometer over the outer dimensions
-  while (true) {
+  std::vector<std::uint64_t> index(steps.size(), 0);
+  do {
     VisitInner(run, visit);
-    std::size_t d = steps.size();
-    while (d > 0) {
-      --d;
-      if (++index[d] < steps[d].extent) {
-        run.begin += steps[d].in_tensor;
-        run.offset += steps[d].in_memory;
-        break;
-      }
-      run.begin -= (steps[d].extent - 1) * steps[d].in_tensor;
-      run.offset -= (steps[d].extent - 1) * steps[d].in_memory;
-      index[d] = 0;
-      if (d == 0) return;
-    }
-    if (steps.empty()) return;
-  }
+  } while (Advance(steps, index, run));
 }
 
 }  // namespace wb

@@ -107,21 +107,7 @@ WorkerMemory::WorkerMemory(const Registration& registration,
     SetBits(covered_.back(), buffer.size(), covered_.back().size() * kWordBits);
   }
   std::uint64_t piece_bytes = 0;
-  for (const Piece& piece : registration_.layout.pieces) {
-    const Tensor& tensor = registration_.tensors[piece.tensor.value()];
-    const auto element = static_cast<std::uint64_t>(DtypeBytes(tensor.dtype));
-    std::vector<std::uint64_t>& bits = covered_[piece.buffer];
-    piece_bytes += static_cast<std::uint64_t>(piece.box.elements()) * element;
-    ForEachRun(tensor, piece, [&](const ElementRun& run) {
-      if (run.stride == element) {
-        return SetBits(bits, run.offset, run.offset + run.count * element);
-      }
-      for (std::uint64_t i = 0; i < run.count; ++i) {
-        const std::uint64_t at = run.offset + i * run.stride;
-        SetBits(bits, at, at + element);
-      }
-    });
-  }
+  for (const Piece& piece : registration_.layout.pieces) piece_bytes += Cover(piece);
   std::uint64_t covered_bytes = 0;
   for (std::size_t i = 0; i < covered_.size(); ++i) {
     std::uint64_t set = 0;
@@ -135,6 +121,22 @@ WorkerMemory::WorkerMemory(const Registration& registration,
   pieces_share_bytes_ = piece_bytes > covered_bytes;
 }
 
+std::uint64_t WorkerMemory::Cover(const Piece& piece) {
+  const Tensor& tensor = registration_.tensors[piece.tensor.value()];
+  const auto element = static_cast<std::uint64_t>(DtypeBytes(tensor.dtype));
+  std::vector<std::uint64_t>& bits = covered_[piece.buffer];
+  ForEachRun(tensor, piece, [&](const ElementRun& run) {
+    if (run.stride == element) {
+      return SetBits(bits, run.offset, run.offset + run.count * element);
+    }
+    for (std::uint64_t i = 0; i < run.count; ++i) {
+      const std::uint64_t at = run.offset + i * run.stride;
+      SetBits(bits, at, at + element);
+    }
+  });
+  return static_cast<std::uint64_t>(piece.box.elements()) * element;
+}
+
 void WorkerMemory::Blank() {
   for (const std::span<std::byte> buffer : buffers_) {
     std::fill(buffer.begin(), buffer.end(), hole_);
@@ -142,37 +144,41 @@ void WorkerMemory::Blank() {
 }
 
 void WorkerMemory::Write(const Contents& contents) {
+  for (const Piece& piece : registration_.layout.pieces) WritePiece(piece, contents);
+}
+
+void WorkerMemory::WritePiece(const Piece& piece, const Contents& contents) {
+  const Tensor& tensor = registration_.tensors[piece.tensor.value()];
+  const auto element = static_cast<std::size_t>(DtypeBytes(tensor.dtype));
+  std::byte* const memory = buffers_[piece.buffer].data();
   Scratch scratch;
-  for (const Piece& piece : registration_.layout.pieces) {
-    const Tensor& tensor = registration_.tensors[piece.tensor.value()];
-    const auto element = static_cast<std::size_t>(DtypeBytes(tensor.dtype));
-    std::byte* const memory = buffers_[piece.buffer].data();
-    ForEachRun(tensor, piece, [&](const ElementRun& run) {
-      std::byte* const at = memory + run.offset;
-      if (run.stride == element) {
-        return contents.Write(tensor, run.begin, run.count, {at, run.count * element});
-      }
-      contents.Write(tensor, run.begin, run.count, {scratch.data(), run.count * element});
-      Scatter(element, scratch.data(), run, at);
-    });
-  }
+  ForEachRun(tensor, piece, [&](const ElementRun& run) {
+    std::byte* const at = memory + run.offset;
+    if (run.stride == element) {
+      return contents.Write(tensor, run.begin, run.count, {at, run.count * element});
+    }
+    contents.Write(tensor, run.begin, run.count, {scratch.data(), run.count * element});
+    Scatter(element, scratch.data(), run, at);
+  });
 }
 
 void WorkerMemory::Read(const Visit& visit) const {
+  for (const Piece& piece : registration_.layout.pieces) ReadPiece(piece, visit);
+}
+
+void WorkerMemory::ReadPiece(const Piece& piece, const Visit& visit) const {
+  const Tensor& tensor = registration_.tensors[piece.tensor.value()];
+  const auto element = static_cast<std::size_t>(DtypeBytes(tensor.dtype));
+  const std::byte* const memory = buffers_[piece.buffer].data();
   Scratch scratch;
-  for (const Piece& piece : registration_.layout.pieces) {
-    const Tensor& tensor = registration_.tensors[piece.tensor.value()];
-    const auto element = static_cast<std::size_t>(DtypeBytes(tensor.dtype));
-    const std::byte* const memory = buffers_[piece.buffer].data();
-    ForEachRun(tensor, piece, [&](const ElementRun& run) {
-      const std::byte* at = memory + run.offset;
-      if (run.stride != element) {
-        Gather(element, at, run, scratch.data());
-        at = scratch.data();
-      }
-      visit(piece, run.begin, {at, run.count * element});
-    });
-  }
+  ForEachRun(tensor, piece, [&](const ElementRun& run) {
+    const std::byte* at = memory + run.offset;
+    if (run.stride != element) {
+      Gather(element, at, run, scratch.data());
+      at = scratch.data();
+    }
+    visit(piece, run.begin, {at, run.count * element});
+  });
 }
 
 bool WorkerMemory::FlipFirstElement() {

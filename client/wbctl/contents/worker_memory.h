@@ -64,6 +64,10 @@ class WorkerMemory {
   std::span<const std::byte> buffer(std::size_t index) const { return buffers_[index]; }
 
  private:
+  /// Marks a piece's bytes as covered; returns how many.
+  std::uint64_t Cover(const Piece& piece);
+  void WritePiece(const Piece& piece, const Contents& contents);
+  void ReadPiece(const Piece& piece, const Visit& visit) const;
   void CheckHoles(std::size_t buffer, CheckResult& result) const;
 
   const Registration& registration_;

@@ -21,8 +21,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-extern char** environ;
-
 namespace wb {
 namespace {
 
@@ -46,6 +44,7 @@ std::vector<std::string> Environment(const std::vector<std::string>& changes) {
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
   for (std::string& string : strings) pointers.push_back(string.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -73,7 +72,8 @@ bool Place(int from, int to) {
   sigset_t none;
   ::sigemptyset(&none);
   bool ready = ::setpgid(0, 0) == 0 && ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
-               ::getppid() == launch.parent && ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0 &&
+               ::getppid() == launch.parent &&
+               ::pthread_sigmask(SIG_SETMASK, &none, nullptr) == 0 &&
                ::signal(SIGPIPE, SIG_DFL) != SIG_ERR;
   ready = ready && Place(launch.null_fd, 0) && Place(launch.log_fd, 1) && Place(launch.log_fd, 2) &&
           (launch.control_fd < 0 || Place(launch.control_fd, kControlFd));
@@ -168,7 +168,7 @@ std::string Child::Ended() {
   if (!wait_status_) return "";
   if (WIFSIGNALED(*wait_status_)) {
     const int signal = WTERMSIG(*wait_status_);
-    return absl::StrCat("was killed by signal ", signal, " (", ::strsignal(signal), ")");
+    return absl::StrCat("was killed by signal ", signal, " (", ::sigdescr_np(signal), ")");
   }
   return absl::StrCat("exited with code ", WEXITSTATUS(*wait_status_));
 }
@@ -186,7 +186,7 @@ void Child::Kill() {
 }
 
 std::string Tail(const std::filesystem::path& file, int lines, const char* indent) {
-  constexpr std::streamoff kMostBytes = 64 * 1024;
+  constexpr std::streamoff kMostBytes{65'536};
   std::ifstream in(file, std::ios::binary | std::ios::ate);
   if (!in) return "";
   const std::streamoff size = in.tellg();

@@ -65,7 +65,7 @@ absl::StatusOr<Supervisor> Supervisor::Create(const std::filesystem::path& notif
   const sigset_t stop = StopSignals();
   supervisor.signals_ = FdHandle(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!supervisor.signals_) return absl::ErrnoToStatus(errno, "cannot make a signalfd");
-  if (::sigprocmask(SIG_BLOCK, &stop, nullptr) != 0) {
+  if (::pthread_sigmask(SIG_BLOCK, &stop, nullptr) != 0) {
     return absl::ErrnoToStatus(errno, "cannot block signals");
   }
   return supervisor;
@@ -81,7 +81,7 @@ Supervisor::~Supervisor() {
   std::error_code ignored;  // the folder may be gone already
   std::filesystem::remove(notify_path_, ignored);
   const sigset_t stop = StopSignals();
-  ::sigprocmask(SIG_UNBLOCK, &stop, nullptr);
+  ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
 }
 
 absl::StatusOr<std::size_t> Supervisor::StartNotifying(ChildOptions options) {
@@ -157,22 +157,30 @@ std::optional<SupervisorEvent> Supervisor::TakeFrom(std::size_t index) {
   return SupervisorEvent{.kind = SupervisorEvent::Kind::kEnded, .child = index, .text = ""};
 }
 
+std::optional<SupervisorEvent> Supervisor::TakeAny() {
+  std::optional<SupervisorEvent> event = TakeSignal();
+  if (!event) event = TakeNotice();
+  for (std::size_t i = 0; i < watched_.size() && !event; ++i) event = TakeFrom(i);
+  return event;
+}
+
+absl::Status Supervisor::Poll(Clock::time_point deadline) const {
+  std::vector<pollfd> fds{{signals_.get(), POLLIN, 0}, {notify_.get(), POLLIN, 0}};
+  for (const Watched& watched : watched_) {
+    if (!watched.end_told) fds.push_back({watched.child.pidfd(), POLLIN, 0});
+    if (watched.control) fds.push_back({watched.control->fd(), POLLIN, 0});
+  }
+  if (::poll(fds.data(), fds.size(), MillisecondsUntil(deadline)) < 0 && errno != EINTR) {
+    return absl::ErrnoToStatus(errno, "poll");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<SupervisorEvent>> Supervisor::Next(Clock::time_point deadline) {
   while (true) {
-    if (auto event = TakeSignal()) return event;
-    if (auto event = TakeNotice()) return event;
-    for (std::size_t i = 0; i < watched_.size(); ++i) {
-      if (auto event = TakeFrom(i)) return event;
-    }
-    std::vector<pollfd> fds{{signals_.get(), POLLIN, 0}, {notify_.get(), POLLIN, 0}};
-    for (const Watched& watched : watched_) {
-      if (!watched.end_told) fds.push_back({watched.child.pidfd(), POLLIN, 0});
-      if (watched.control) fds.push_back({watched.control->fd(), POLLIN, 0});
-    }
-    const int left = MillisecondsUntil(deadline);
-    const int ready = ::poll(fds.data(), fds.size(), left);
-    if (ready < 0 && errno != EINTR) return absl::ErrnoToStatus(errno, "poll");
-    if (ready == 0 && Clock::now() >= deadline) return std::optional<SupervisorEvent>();
+    std::optional<SupervisorEvent> event = TakeAny();
+    if (event || Clock::now() >= deadline) return event;
+    WB_RETURN_IF_ERROR(Poll(deadline));
   }
 }
 

@@ -71,6 +71,9 @@ class Supervisor {
   std::optional<SupervisorEvent> TakeSignal() const;
   std::optional<SupervisorEvent> TakeNotice() const;
   std::optional<SupervisorEvent> TakeFrom(std::size_t index);
+  std::optional<SupervisorEvent> TakeAny();
+  /// Returns when something may be there to take, or at the deadline.
+  absl::Status Poll(std::chrono::steady_clock::time_point deadline) const;
 
   std::filesystem::path notify_path_;
   FdHandle notify_;

@@ -45,8 +45,19 @@ std::string ValueOf(const std::string& notice, const std::string& name) {
 
 std::vector<std::size_t> Range(std::size_t begin, std::size_t end) {
   std::vector<std::size_t> range;
+  range.reserve(end - begin);
   for (std::size_t i = begin; i < end; ++i) range.push_back(i);
   return range;
+}
+
+/// The workers that have not reported.
+std::vector<std::size_t> Without(const std::vector<std::size_t>& workers,
+                                 const std::map<std::size_t, StepReport>& reports) {
+  std::vector<std::size_t> left;
+  for (const std::size_t worker : workers) {
+    if (reports.count(worker) == 0) left.push_back(worker);
+  }
+  return left;
 }
 
 }  // namespace
@@ -180,35 +191,38 @@ absl::StatusOr<std::vector<StepReport>> Cluster::Take(const Order& order,
 absl::StatusOr<std::vector<StepReport>> Cluster::AwaitReports(
     const std::vector<std::size_t>& workers, Step step, const std::string& doing) {
   std::map<std::size_t, StepReport> reports;
-  absl::Status reported;  // the first error that a worker told
+  absl::Status failed;  // the first error that a worker told
   Clock::time_point deadline = Clock::now() + options_.timeout + kGrace;
   while (reports.size() < workers.size()) {
     WB_ASSIGN_OR_RETURN(const auto event, supervisor_.Next(deadline));
-    if (!event && !reported.ok()) return reported;
-    if (!event) {
-      std::vector<std::size_t> late;
-      for (const std::size_t worker : workers) {
-        if (reports.count(worker) == 0) late.push_back(worker);
-      }
-      return Late(late, doing);
-    }
+    if (!event) return failed.ok() ? Late(Without(workers, reports), doing) : failed;
     if (event->kind == SupervisorEvent::Kind::kNotified) continue;  // a daemon's status line
     if (event->kind != SupervisorEvent::Kind::kSaid) return Failure(*event, doing);
-    WB_ASSIGN_OR_RETURN(StepReport report, StepReportFromJson(event->text));
-    if (report.step != step) {
-      return absl::InternalError(absl::StrCat(Describe(event->child), " reports ",
-                                              StepName(report.step), " during ", doing));
-    }
-    if (!report.error.empty() && reported.ok()) {
-      reported = absl::InternalError(absl::StrCat(Describe(event->child), " failed, ", doing, ": ",
-                                                  report.error, "\n", Log(event->child)));
+    absl::StatusOr<StepReport> report = ReadReport(*event, step, doing);
+    if (report.ok()) {
+      reports[event->child] = *std::move(report);
+    } else if (failed.ok()) {
+      failed = report.status();
       deadline = std::min(deadline, Clock::now() + kSettle);
     }
-    if (report.error.empty()) reports[event->child] = std::move(report);
   }
   std::vector<StepReport> ordered;
+  ordered.reserve(reports.size());
   for (auto& [worker, report] : reports) ordered.push_back(std::move(report));
   return ordered;
+}
+
+absl::StatusOr<StepReport> Cluster::ReadReport(const SupervisorEvent& event,
+                                               Step step,
+                                               const std::string& doing) const {
+  WB_ASSIGN_OR_RETURN(StepReport report, StepReportFromJson(event.text));
+  if (report.step != step) {
+    return absl::InternalError(
+        absl::StrCat(Describe(event.child), " reports ", StepName(report.step), " during ", doing));
+  }
+  if (report.error.empty()) return report;
+  return absl::InternalError(absl::StrCat(Describe(event.child), " failed, ", doing, ": ",
+                                          report.error, "\n", Log(event.child)));
 }
 
 absl::Status Cluster::Leave() {
@@ -241,7 +255,7 @@ absl::Status Cluster::Failure(const SupervisorEvent& event, const std::string& d
   switch (event.kind) {
     case SupervisorEvent::Kind::kSignal:
       return absl::CancelledError(
-          absl::StrCat("stopped by ", ::strsignal(event.signal), ", ", doing));
+          absl::StrCat("stopped by ", ::sigdescr_np(event.signal), ", ", doing));
     case SupervisorEvent::Kind::kEnded:
       return absl::UnavailableError(absl::StrCat(Describe(event.child), " ",
                                                  supervisor_.child(event.child).Ended(), ", ",

@@ -67,6 +67,10 @@ class Cluster {
   absl::StatusOr<std::vector<StepReport>> AwaitReports(const std::vector<std::size_t>& workers,
                                                        Step step,
                                                        const std::string& doing);
+  /// A worker's report of that step, or the error it tells.
+  absl::StatusOr<StepReport> ReadReport(const SupervisorEvent& event,
+                                        Step step,
+                                        const std::string& doing) const;
   absl::Status AwaitEnds(const std::vector<std::size_t>& children, const std::string& doing);
   /// The error that an event is, whatever is waited for.
   absl::Status Failure(const SupervisorEvent& event, const std::string& doing);

@@ -16,7 +16,7 @@ constexpr std::array<const char*, 7> kStepNames{"join", "prepare", "move", "chec
                                                 "dump", "export",  "leave"};
 constexpr std::array<const char*, 3> kFillNames{"hash", "row", "index"};
 // Five mismatches with two names of 1 KiB each and an error fit 64 KiB, even escaped twofold.
-constexpr std::size_t kMaxErrorBytes = 16 * 1024;
+constexpr std::size_t kMaxErrorBytes = std::size_t{16} * 1024;
 
 /// Names and errors may hold any bytes: what is not UTF-8 is replaced, nothing throws.
 std::string Text(const Json& json) {

@@ -38,13 +38,20 @@ std::optional<std::uint64_t> AvailableMemory() {
   return std::nullopt;
 }
 
+absl::StatusOr<std::uint64_t> BufferBytes(const Layout& layout) {
+  std::uint64_t bytes = 0;
+  for (const Buffer& buffer : layout.buffers) {
+    WB_ASSIGN_OR_RETURN(bytes, CheckedAdd(bytes, buffer.bytes));
+  }
+  return bytes;
+}
+
 /// All buffers of all workers must fit this machine: better said now than by the kernel's killer.
 absl::Status CheckMemory(const Job& job) {
   std::uint64_t bytes = 0;
   for (const Layout& layout : job.layouts) {
-    for (const Buffer& buffer : layout.buffers) {
-      WB_ASSIGN_OR_RETURN(bytes, CheckedAdd(bytes, buffer.bytes));
-    }
+    WB_ASSIGN_OR_RETURN(const std::uint64_t more, BufferBytes(layout));
+    WB_ASSIGN_OR_RETURN(bytes, CheckedAdd(bytes, more));
   }
   const std::optional<std::uint64_t> available = AvailableMemory();
   if (!available || bytes <= *available) return absl::OkStatus();
@@ -100,29 +107,39 @@ void AddChecks(const Job& job,
   }
 }
 
+/// One version: filled, moved, counted, checked.
+absl::StatusOr<VersionResult> RunVersion(Cluster& cluster,
+                                         const RehearsalInput& input,
+                                         LeaderCounters& leader,
+                                         std::uint64_t number,
+                                         RehearsalResult& result) {
+  const Job& job = input.job.job;
+  VersionResult version{.version = number, .bytes_by_path = {}};
+  for (const Step step : {Step::kPrepare, Step::kMove}) {
+    const Order order{.step = step, .version = number, .paths = {}};
+    WB_RETURN_IF_ERROR(cluster.Take(order).status());
+  }
+  WB_ASSIGN_OR_RETURN(const auto known, leader.Ask(job.name, number, kAskTimeout));
+  AddCounters(known, version);
+  if (version.bytes_planned != input.plan.bytes) {
+    return absl::InternalError(absl::StrCat("the leader planned ", version.bytes_planned,
+                                            " bytes for the same layouts, this program ",
+                                            input.plan.bytes));
+  }
+  WB_ASSIGN_OR_RETURN(const std::vector<StepReport> reports,
+                      cluster.Take({.step = Step::kCheck, .version = number, .paths = {}}));
+  AddChecks(job, reports, version, result);
+  return version;
+}
+
 absl::Status RunVersions(Cluster& cluster,
                          const RehearsalInput& input,
                          const RehearsalOptions& options,
                          RehearsalResult& result) {
-  const Job& job = input.job.job;
   LeaderCounters leader(cluster.leader_target());
   for (std::uint64_t i = 0; i < options.versions && !result.differs(); ++i) {
-    VersionResult version{.version = options.first_version + i, .bytes_by_path = {}};
-    for (const Step step : {Step::kPrepare, Step::kMove}) {
-      const Order order{.step = step, .version = version.version, .paths = {}};
-      WB_RETURN_IF_ERROR(cluster.Take(order).status());
-    }
-    WB_ASSIGN_OR_RETURN(const auto known, leader.Ask(job.name, version.version, kAskTimeout));
-    AddCounters(known, version);
-    if (version.bytes_planned != input.plan.bytes) {
-      return absl::InternalError(absl::StrCat("the leader planned ", version.bytes_planned,
-                                              " bytes for the same layouts, this program ",
-                                              input.plan.bytes));
-    }
-    WB_ASSIGN_OR_RETURN(
-        const std::vector<StepReport> reports,
-        cluster.Take({.step = Step::kCheck, .version = version.version, .paths = {}}));
-    AddChecks(job, reports, version, result);
+    WB_ASSIGN_OR_RETURN(VersionResult version,
+                        RunVersion(cluster, input, leader, options.first_version + i, result));
     if (options.progress) options.progress(absl::StrCat("version ", version.version, " checked"));
     result.versions.push_back(std::move(version));
   }

@@ -51,7 +51,7 @@ absl::StatusOr<std::string> ReadFile(const fs::path& path) {
 }
 
 absl::Status ToStatus(const weightbridge::Error& error) {
-  return absl::Status(static_cast<absl::StatusCode>(error.code), error.ToString());
+  return {static_cast<absl::StatusCode>(error.code), error.ToString()};
 }
 
 /// Tensors that share the storage of another hold what that one holds.
@@ -287,22 +287,30 @@ absl::Status Answer(const ControlChannel& channel, StepReport report, const absl
   return channel.Send(ToJson(report));
 }
 
-absl::Status Serve(const ControlChannel& channel, const fs::path& spec_path) {
+absl::StatusOr<std::unique_ptr<RehearsalWorker>> JoinedWorker(const fs::path& spec_path) {
   WB_ASSIGN_OR_RETURN(const std::string text, ReadFile(spec_path));
-  WB_ASSIGN_OR_RETURN(const WorkerSpec spec, WorkerSpecFromJson(text));
-  absl::StatusOr<std::unique_ptr<RehearsalWorker>> worker = RehearsalWorker::Create(spec);
-  const absl::Status joined = worker.ok() ? (*worker)->Join() : worker.status();
-  WB_RETURN_IF_ERROR(Answer(channel, {.step = Step::kJoin, .error = "", .check = {}}, joined));
-  if (!joined.ok()) return joined;
-  while (true) {
+  WB_ASSIGN_OR_RETURN(WorkerSpec spec, WorkerSpecFromJson(text));
+  WB_ASSIGN_OR_RETURN(std::unique_ptr<RehearsalWorker> worker,
+                      RehearsalWorker::Create(std::move(spec)));
+  WB_RETURN_IF_ERROR(worker->Join());
+  return worker;
+}
+
+absl::Status Serve(const ControlChannel& channel, const fs::path& spec_path) {
+  const auto worker = JoinedWorker(spec_path);
+  WB_RETURN_IF_ERROR(
+      Answer(channel, {.step = Step::kJoin, .error = "", .check = {}}, worker.status()));
+  Order order;
+  while (worker.ok()) {
     // Others may take one step and their deadline before it is our turn again.
     WB_ASSIGN_OR_RETURN(const std::string message, AwaitMessage(channel, 2 * (*worker)->timeout()));
-    WB_ASSIGN_OR_RETURN(const Order order, OrderFromJson(message));
-    if (order.step == Step::kLeave) return absl::OkStatus();
+    WB_ASSIGN_OR_RETURN(order, OrderFromJson(message));
+    if (order.step == Step::kLeave) break;
     StepReport report{.step = order.step, .error = "", .check = {}};
     const absl::Status taken = (*worker)->Take(order, report.check);
     WB_RETURN_IF_ERROR(Answer(channel, std::move(report), taken));
   }
+  return worker.status();
 }
 
 }  // namespace
