@@ -165,14 +165,15 @@ ucs_status_t UcxMessages::Offer(const Arrival& arrival) {
   held.bytes = arrival.bytes;
   held.offered = true;
   held.descriptor = nullptr;
-  absl::StatusOr<std::optional<Landing>> decision =
-      absl::UnavailableError("fabric: no receiver is set");
+  absl::StatusOr<std::optional<Landing>> decision = std::nullopt;  // an error costs allocations
   if (arrival.bytes > traits_.max_message_bytes) {
     decision = absl::InvalidArgumentError(absl::StrCat("fabric: a payload of ", arrival.bytes,
                                                        " bytes, want at most ",
                                                        traits_.max_message_bytes));
   } else if (receiver_) {
     decision = receiver_({AnnouncementId(id), held.endpoint, arrival.header.rest, arrival.bytes});
+  } else {
+    decision = absl::UnavailableError("fabric: no receiver is set");
   }
   held.offered = false;
   return Decide(arrival, id, decision);

@@ -10,6 +10,7 @@
 #include "planner/base/mutex.h"
 #include "tests/daemon/move/move_pair.h"
 #include "tests/daemon/move/stream_maker.h"
+#include "tests/support/allocation_count.h"
 #include "tests/support/catch.h"
 #include "tests/support/sealed_memory.h"
 #include "tests/support/seed.h"
@@ -186,6 +187,46 @@ TEST_CASE("two movers deliver over TCP, three versions in a row", "[move][ucx]")
   REQUIRE(counters.lanes.front().received_bytes == 3 * sent);
   REQUIRE(counters.refused_chunks + counters.late_chunks == 0);
   REQUIRE(t.mover->Counters().value().lanes.front().sent_bytes == 3 * sent);
+}
+
+/// Allocations between Go and the last byte of a delivery of so many chunks.
+std::uint64_t AllocationsOf(Daemon& t, Daemon& r, std::uint64_t version, const ByteBlock& block) {
+  constexpr std::uint64_t kSmall = 64 << 10;  // small chunks make many
+  AttemptWork sends = WorkOf(version);
+  sends.peers = {r.Address()};
+  sends.out.push_back({0, "r", Bind(MakeStream({{0, block}}, kSmall))});
+  AttemptWork receives = WorkOf(version);
+  receives.peers = {t.Address()};
+  receives.in.push_back({0, "t", Bind(MakeStream({{0, block}}, kSmall))});
+  t.mover->Prepare(sends);
+  r.mover->Prepare(receives);
+  t.events.Await("prepared", version);
+  r.events.Await("prepared", version);
+  const std::uint64_t before = AllocationCount();
+  r.mover->Go(sends.attempt);
+  t.mover->Go(sends.attempt);
+  r.events.Await("staged", version);
+  const std::uint64_t during = AllocationCount() - before;
+  t.mover->Finish(sends.attempt);
+  r.mover->Finish(sends.attempt);
+  t.events.Await("ended", version);
+  r.events.Await("ended", version);
+  return during;
+}
+
+TEST_CASE("a mover that is warm allocates by the attempt, not by the chunk", "[move][ucx]") {
+  Daemon t("t", kBytes);
+  Daemon r("r", kBytes);
+  const bool rows = GENERATE(false, true);
+  const auto block = [rows](std::uint64_t chunks) {
+    const std::uint64_t bytes = chunks << 16;
+    return rows ? ByteBlock{0, 256, {{bytes / 256, 260}}} : Run(0, bytes);
+  };
+  AllocationsOf(t, r, 1, block(300));
+  const std::uint64_t few = AllocationsOf(t, r, 2, block(30));
+  const std::uint64_t many = AllocationsOf(t, r, 3, block(300));
+  INFO("30 chunks: " << few << ", 300 chunks: " << many);
+  REQUIRE(many < few + 60);
 }
 
 TEST_CASE("after an abort over TCP memory stays as it is, and regions can go", "[move][ucx]") {

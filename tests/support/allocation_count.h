@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+
+namespace wb::test {
+
+/// How often this process has called operator new so far, on all threads. A binary that links
+/// allocation_count.cc has its own operator new; what C libraries allocate is not counted.
+[[nodiscard]] std::uint64_t AllocationCount();
+
+}  // namespace wb::test
