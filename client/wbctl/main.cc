@@ -10,6 +10,7 @@
 #include "client/wbctl/exit_code.h"
 #include "client/wbctl/layout_command.h"
 #include "client/wbctl/rehearse_command.h"
+#include "client/wbctl/status_command.h"
 
 namespace {
 
@@ -21,6 +22,7 @@ int Run(int argc, char** argv) {
   wb::ExitCode exit = wb::ExitCode::kDone;
   wb::AddRehearseCommand(app, exit);
   wb::AddLayoutCommand(app, exit);
+  wb::AddStatusCommands(app, exit);
 
   try {
     app.parse(argc, argv);

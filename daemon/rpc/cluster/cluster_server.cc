@@ -153,7 +153,7 @@ bool ClusterServer::Service::Stream::TakeHello() {
   const ClusterHello& hello = std::get<ClusterHello>(*message);
   name_ = absl::StrCat("node ", hello.node, " (pid ", hello.pid, " on ", hello.host, ")");
   greeted_ = true;
-  spdlog::info("peer={} {} attached", peer_.value(), name_);
+  spdlog::debug("peer={} {} attached", peer_.value(), name_);
   service_.loop_.Post(
       [events = service_.events_, peer = peer_, message = *std::move(message)]() mutable {
         events->OnMessage(peer, std::move(message));
@@ -180,7 +180,7 @@ void ClusterServer::Service::Stream::Lost() {
     service_.loop_.Post([events = service_.events_, peer = peer_, name = name_] {
       events->OnPeerLost(peer, absl::UnavailableError(absl::StrCat(name, " is gone")));
     });
-    spdlog::info("peer={} {} detached", peer_.value(), name_);
+    spdlog::debug("peer={} {} detached", peer_.value(), name_);
   }
   Close(absl::OkStatus());
 }

@@ -1,0 +1,114 @@
+#include "client/wbctl/status_command.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <nlohmann/json.hpp>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "weightbridge/v1/status.grpc.pb.h"
+
+#include "client/wbctl/status_text.h"
+#include "proto/v1.h"
+
+namespace wb {
+namespace {
+
+/// Where a daemon of this user listens when its configuration does not say otherwise.
+std::string DefaultDaemon() {
+  const char* user = std::getenv("XDG_RUNTIME_DIR");  // NOLINT(concurrency-mt-unsafe): one thread
+  const std::string base = user == nullptr || *user == '\0' ? "/run" : user;
+  return absl::StrCat("unix:", base, "/weightbridge/control.sock");
+}
+
+std::unique_ptr<v1::StatusService::Stub> StubOf(const std::string& daemon) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(-1);
+  return v1::StatusService::NewStub(
+      grpc::CreateCustomChannel(daemon, grpc::InsecureChannelCredentials(), arguments));
+}
+
+/// Calls `method` of the daemon and prints what it replies.
+template <typename Request, typename Reply>
+ExitCode Ask(const StatusOptions& options,
+             grpc::Status (v1::StatusService::Stub::*method)(grpc::ClientContext*,
+                                                             const Request&,
+                                                             Reply*),
+             const Request& request,
+             std::ostream& out) {
+  const std::unique_ptr<v1::StatusService::Stub> stub = StubOf(options.daemon);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + options.timeout);
+  Reply reply;
+  const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
+  if (!status.ok()) {
+    return PrintFailure(absl::UnavailableError(
+        absl::StrCat("daemon at ", options.daemon, ": ", status.error_message())));
+  }
+  if (options.output == OutputFormat::kJson) {
+    // Texts may hold any bytes: replace what is not UTF-8, never throw.
+    out << ToJson(reply).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+        << '\n';
+  } else {
+    out << ToTable(reply);
+  }
+  return ExitCode::kDone;
+}
+
+void AddStatusCommand(CLI::App& app,
+                      ExitCode& exit,
+                      StatusQuestion question,
+                      std::pair<const char*, const char*> name_and_help) {
+  const auto options = std::make_shared<StatusOptions>();
+  options->question = question;
+  options->daemon = DefaultDaemon();
+  CLI::App* command = app.add_subcommand(name_and_help.first, name_and_help.second);
+  command->add_option("--daemon", options->daemon, "the daemon to ask")
+      ->option_text("unix:PATH|HOST:PORT [" + options->daemon + "]");
+  AddOutputOption(*command, options->output);
+  if (question != StatusQuestion::kStatus) {
+    command->add_option("--job", options->job, "of this job only");
+  }
+  if (question == StatusQuestion::kVersions) {
+    command->add_option("--last", options->last, "the newest N only");
+  }
+  command->callback([options, &exit] { exit = RunStatus(*options, std::cout); });
+}
+
+}  // namespace
+
+ExitCode RunStatus(const StatusOptions& options, std::ostream& out) {
+  switch (options.question) {
+    case StatusQuestion::kStatus:
+      return Ask(options, &v1::StatusService::Stub::GetStatus, v1::StatusRequest(), out);
+    case StatusQuestion::kWorkers: {
+      v1::WorkersRequest request;
+      request.set_job(options.job);
+      return Ask(options, &v1::StatusService::Stub::ListWorkers, request, out);
+    }
+    case StatusQuestion::kVersions: {
+      v1::VersionsRequest request;
+      request.set_job(options.job);
+      request.set_last(options.last);
+      return Ask(options, &v1::StatusService::Stub::ListVersions, request, out);
+    }
+  }
+  return ExitCode::kFailed;
+}
+
+void AddStatusCommands(CLI::App& app, ExitCode& exit) {
+  AddStatusCommand(app, exit, StatusQuestion::kStatus, {"status", "a daemon's state"});
+  AddStatusCommand(app, exit, StatusQuestion::kWorkers,
+                   {"workers", "the workers that the leader knows"});
+  AddStatusCommand(app, exit, StatusQuestion::kVersions,
+                   {"versions", "the versions and their deliveries, from the leader"});
+}
+
+}  // namespace wb
