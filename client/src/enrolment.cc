@@ -153,8 +153,9 @@ Result<v1::JoinReply> AwaitJoin(Door& door,
   while (true) {
     Result<v1::DaemonMessage> message = door.Next(deadline);
     if (!message.ok()) return posted.ok() ? message.error() : posted.error();
-    if (message->id() == 0) continue;
-    if (message->status().code() != WB_OK) return ErrorFromWire(message->status());
+    const bool refused = message->status().code() != WB_OK;
+    if (message->id() == 0 && !refused) continue;  // a notice
+    if (refused) return ErrorFromWire(message->status());
     if (posted.ok() && message->id() == *posted && message->has_join()) {
       return std::move(*message->mutable_join());
     }

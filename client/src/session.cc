@@ -113,6 +113,9 @@ Result<v1::DaemonMessage> Session::Await(std::uint64_t id,
   while (true) {
     Result<v1::DaemonMessage> message = door_->Next(deadline);
     if (!message.ok()) return message;
+    if (message->id() == 0 && message->status().code() != WB_OK) {
+      return Error{WB_UNAVAILABLE, "it ended the session: " + message->status().message(), {}};
+    }
     if (message->id() == 0) {
       if (Result<void> taken = on_notice(*message); !taken.ok()) return taken.error();
       continue;

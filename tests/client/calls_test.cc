@@ -509,6 +509,28 @@ TEST_CASE("an answer that fits no request ends the connection, not the process",
   CHECK(*version == 7);
 }
 
+TEST_CASE("a daemon that ends the session says why, under no request's id", "[client]") {
+  FakeDaemon daemon([](FakePeer& peer, int number) {
+    if (number == 0) {
+      peer.TakeJoin();
+      peer.Refuse(0, WB_INVALID_ARGUMENT, "a packet of 7 bytes is no message");
+      return;
+    }
+    if (!peer.GrantJoin() || !TakeRequest(peer)) return;
+    peer.Refuse(0, WB_INVALID_ARGUMENT, "a packet of 9 bytes is no message");
+    peer.StaySilent();
+  });
+  const Result<Rollout> refused = JoinRollout(daemon);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(Contains(refused.error().message, "a packet of 7 bytes is no message"));
+  Result<Rollout> rollout = JoinRollout(daemon);
+  REQUIRE(rollout.ok());
+  const Error error = ErrorOf(rollout->WaitForVersion(1, 1s));
+  CHECK(error.code == WB_UNAVAILABLE);
+  CHECK(Contains(error.message, "it ended the session: a packet of 9 bytes is no message"));
+  CHECK(rollout->session_id().empty());
+}
+
 TEST_CASE("a code that is none of the known ones is UNKNOWN", "[client]") {
   FakeDaemon daemon([](FakePeer& peer, int) {
     if (!peer.GrantJoin()) return;

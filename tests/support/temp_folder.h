@@ -1,14 +1,18 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 namespace wb::test {
 
-/// A fresh folder of its own for one test, removed with all that is in it.
+/// A fresh folder of its own for one test, removed with all that is in it. Movable; what is left
+/// behind has no folder.
 class TempFolder {
  public:
   TempFolder();
   ~TempFolder();
+  TempFolder(TempFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TempFolder& operator=(TempFolder&&) = delete;
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
 

@@ -153,7 +153,8 @@ struct Memory {
   std::int64_t handle = -1;  // the descriptor; duplicated, so the caller may close it
   std::uint64_t offset = 0;  // bytes, of the buffer in it
   std::uint64_t bytes = 0;
-  std::uint64_t epoch = 1;  // generation: larger when the same buffer gets other memory
+  std::uint64_t epoch =
+      1;  // generation of all of a worker's buffers: larger when one gets other memory
 };
 
 enum class Dtype : std::int32_t {
@@ -493,4 +494,3 @@ class Rollout {
 };
 
 }  // namespace weightbridge
-

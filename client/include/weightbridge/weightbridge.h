@@ -171,7 +171,8 @@ typedef struct wb_memory {
   int64_t handle; /* WB_PROVIDER_FD: the descriptor; duplicated, so the caller may close it */
   uint64_t offset_bytes; /* of the buffer in the memory of the handle */
   uint64_t bytes;
-  uint64_t epoch; /* generation, larger when the same buffer gets other memory; 0: 1 */
+  uint64_t
+      epoch; /* generation of all of a worker's buffers, larger when one gets other memory; 0: 1 */
 } wb_memory;
 
 /* What a worker holds. Functions that add check their own arguments only; whether the whole makes
