@@ -9,6 +9,7 @@
 
 #include "client/wbctl/exit_code.h"
 #include "client/wbctl/layout_command.h"
+#include "client/wbctl/plan_command.h"
 #include "client/wbctl/rehearse_command.h"
 #include "client/wbctl/status_command.h"
 
@@ -20,6 +21,7 @@ int Run(int argc, char** argv) {
   app.require_subcommand(1);
 
   wb::ExitCode exit = wb::ExitCode::kDone;
+  wb::AddPlanCommand(app, exit);
   wb::AddRehearseCommand(app, exit);
   wb::AddLayoutCommand(app, exit);
   wb::AddStatusCommands(app, exit);

@@ -16,7 +16,14 @@ void AddOutputOption(CLI::App& command, OutputFormat& format) {
 }
 
 ExitCode PrintRefusals(const Refusals& refusals, OutputFormat format) {
-  for (const Refusal& refusal : refusals) std::cerr << refusal.text << '\n';
+  return PrintRefusals(refusals, format, std::cout, std::cerr);
+}
+
+ExitCode PrintRefusals(const Refusals& refusals,
+                       OutputFormat format,
+                       std::ostream& out,
+                       std::ostream& err) {
+  for (const Refusal& refusal : refusals) err << refusal.text << '\n';
   if (format == OutputFormat::kJson) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Refusal& refusal : refusals) {
@@ -26,15 +33,19 @@ ExitCode PrintRefusals(const Refusals& refusals, OutputFormat format) {
                       {"text", refusal.text}});
     }
     // Names may hold any bytes a file brought in: replace what is not UTF-8, never throw.
-    std::cout << nlohmann::ordered_json{{"refusals", std::move(list)}}.dump(
-                     2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-              << '\n';
+    out << nlohmann::ordered_json{{"refusals", std::move(list)}}.dump(
+               2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+        << '\n';
   }
   return ExitCode::kRefused;
 }
 
 ExitCode PrintFailure(const absl::Status& status) {
-  std::cerr << "wbctl: " << status.message() << '\n';
+  return PrintFailure(status, std::cerr);
+}
+
+ExitCode PrintFailure(const absl::Status& status, std::ostream& err) {
+  err << "wbctl: " << status.message() << '\n';
   return ExitCode::kFailed;
 }
 

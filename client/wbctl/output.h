@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -22,7 +23,15 @@ void AddOutputOption(CLI::App& command, OutputFormat& format);
 /// Returns kRefused.
 ExitCode PrintRefusals(const Refusals& refusals, OutputFormat format);
 
+/// The same, on the streams given.
+ExitCode PrintRefusals(const Refusals& refusals,
+                       OutputFormat format,
+                       std::ostream& out,
+                       std::ostream& err);
+
 /// Prints `wbctl: <text>` on stderr. Returns kFailed.
 ExitCode PrintFailure(const absl::Status& status);
+/// The same, on the stream given.
+ExitCode PrintFailure(const absl::Status& status, std::ostream& err);
 
 }  // namespace wb

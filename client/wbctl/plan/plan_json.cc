@@ -1,0 +1,80 @@
+#include "client/wbctl/plan/plan_json.h"
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+
+namespace wb {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Names may hold any bytes a file brought in: what is not UTF-8 is replaced, nothing throws.
+std::string Dump(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+Json ToJson(const Index& index) {
+  Json list = Json::array();
+  for (const std::int64_t value : index) list.push_back(value);
+  return list;
+}
+
+// What the fullest NIC carries, over the least it could; 1 when that is 0.
+double MaxOverBound(const Plan& plan) {
+  if (plan.bound_bytes() == 0) return 1;
+  return static_cast<double>(std::max(plan.max_egress_bytes, plan.max_ingress_bytes)) /
+         static_cast<double>(plan.bound_bytes());
+}
+
+Json Summary(const Job& job, const Plan& plan) {
+  Json unused = Json::array();
+  for (const TensorId tensor : plan.unused) unused.push_back(job.tensor(tensor).name);
+  Json ties = Json::array();
+  for (const Tie& tie : plan.ties) {
+    ties.push_back(
+        {{"alias", job.tensor(tie.alias).name}, {"target", job.tensor(tie.target).name}});
+  }
+  return {{"bytes", plan.bytes},
+          {"moves", plan.moves.size()},
+          {"max_egress_bytes", plan.max_egress_bytes},
+          {"max_ingress_bytes", plan.max_ingress_bytes},
+          {"bound_bytes", plan.bound_bytes()},
+          {"intra_node_bytes", plan.intra_node_bytes},
+          {"unused", std::move(unused)},
+          {"max_over_bound", MaxOverBound(plan)},
+          {"bounds", {{"direct", plan.bounds.direct}}},
+          {"ties", std::move(ties)},
+          {"fingerprint", absl::StrCat(absl::Hex(plan.fingerprint.value(), absl::kZeroPad16))}};
+}
+
+}  // namespace
+
+void WritePlanJson(const Job& job, const Plan& plan, std::ostream& out) {
+  std::vector<std::string> workers;
+  workers.reserve(job.layouts.size());
+  for (const Layout& layout : job.layouts) workers.push_back(layout.name.ToString());
+  out << "{\"moves\": [";
+  const char* separator = "\n";
+  for (const Move& move : plan.moves) {
+    const Json json{{"src", workers[move.src.value()]},
+                    {"dst", workers[move.dst.value()]},
+                    {"tensor", job.tensor(move.tensor).name},
+                    {"box", {{"lo", ToJson(move.box.lo())}, {"hi", ToJson(move.box.hi())}}},
+                    {"bytes", move.bytes}};
+    out << separator << Dump(json, -1);
+    separator = ",\n";
+  }
+  out << "],\n\"summary\": " << Dump(Summary(job, plan), 1) << "}\n";
+}
+
+void WritePlanSummaryJson(const Job& job, const Plan& plan, std::ostream& out) {
+  out << Dump(Json{{"summary", Summary(job, plan)}}, 1) << '\n';
+}
+
+}  // namespace wb

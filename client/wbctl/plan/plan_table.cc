@@ -1,0 +1,126 @@
+#include "client/wbctl/plan/plan_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <ostream>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace wb {
+namespace {
+
+constexpr std::size_t kMaxPairs = 40;
+constexpr std::size_t kMaxUnused = 20;
+
+struct Pair {
+  std::string src;
+  std::string dst;
+  bool same_node = false;
+  std::uint64_t moves = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Most bytes first.
+std::vector<Pair> Pairs(const Job& job, const Plan& plan) {
+  std::map<std::pair<WorkerIndex, WorkerIndex>, Pair> by_workers;
+  for (const Move& move : plan.moves) {
+    Pair& pair = by_workers[{move.src, move.dst}];
+    ++pair.moves;
+    pair.bytes += move.bytes;
+  }
+  std::vector<Pair> pairs;
+  for (auto& [workers, pair] : by_workers) {
+    const Layout& src = job.layout(workers.first);
+    const Layout& dst = job.layout(workers.second);
+    pair.src = src.name.ToString();
+    pair.dst = dst.name.ToString();
+    pair.same_node = src.node == dst.node;
+    pairs.push_back(std::move(pair));
+  }
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const Pair& a, const Pair& b) { return a.bytes > b.bytes; });
+  return pairs;
+}
+
+void WritePairs(const Job& job, const Plan& plan, std::ostream& out) {
+  const std::vector<Pair> pairs = Pairs(job, plan);
+  const std::size_t shown = std::min(pairs.size(), kMaxPairs);
+  std::size_t width = 4;
+  for (std::size_t i = 0; i < shown; ++i) {
+    width = std::max({width, pairs[i].src.size(), pairs[i].dst.size()});
+  }
+  const auto column = static_cast<int>(width);
+  out << absl::StreamFormat("\n%-*s  %-*s  %8s  %10s\n", column, "from", column, "to", "moves",
+                            "size");
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Pair& pair = pairs[i];
+    out << absl::StreamFormat("%-*s  %-*s  %8d  %10s%s\n", column, pair.src, column, pair.dst,
+                              pair.moves, ReadableBytes(pair.bytes),
+                              pair.same_node ? "  same node" : "");
+  }
+  if (shown < pairs.size()) out << "and " << pairs.size() - shown << " more pairs\n";
+}
+
+void WriteUnused(const Job& job, const Plan& plan, std::ostream& out) {
+  if (plan.unused.empty()) return;
+  out << "\nnote: " << plan.unused.size() << " tensors of trainers are wanted by no rollout:\n";
+  const std::size_t shown = std::min(plan.unused.size(), kMaxUnused);
+  for (std::size_t i = 0; i < shown; ++i) out << "  " << job.tensor(plan.unused[i]).name << '\n';
+  if (shown < plan.unused.size()) out << "  and " << plan.unused.size() - shown << " more\n";
+}
+
+std::string Workers(const Job& job) {
+  std::size_t trainers = 0;
+  std::size_t rollouts = 0;
+  std::set<std::string> engines;
+  for (const Layout& layout : job.layouts) {
+    (layout.role == Role::kTrainer ? trainers : rollouts) += 1;
+    if (layout.role == Role::kRollout) engines.insert(layout.name.group);
+  }
+  return absl::StrCat(trainers, " trainers to ", rollouts, " rollout workers in ", engines.size(),
+                      engines.size() == 1 ? " group" : " groups");
+}
+
+}  // namespace
+
+std::string ReadableBytes(std::uint64_t bytes) {
+  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return absl::StrFormat("%.1f %s", value, kUnits.at(unit));
+}
+
+void WritePlanTable(const Job& job, const Plan& plan, bool summary, std::ostream& out) {
+  const std::uint64_t fullest = std::max(plan.max_egress_bytes, plan.max_ingress_bytes);
+  const auto line = [&](const char* name, const std::string& value) {
+    out << absl::StreamFormat("%-14s %s\n", name, value);
+  };
+  line("job", absl::StrCat(job.name, ": ", Workers(job)));
+  line("moves", absl::StrCat(plan.moves.size(), ", ", ReadableBytes(plan.bytes), ", of which ",
+                             ReadableBytes(plan.intra_node_bytes), " inside nodes"));
+  line("fullest NIC", absl::StrCat(ReadableBytes(plan.max_egress_bytes), " out, ",
+                                   ReadableBytes(plan.max_ingress_bytes), " in"));
+  line("bound", plan.bound_bytes() == 0
+                    ? std::string("0 B: nothing has to cross between nodes")
+                    : absl::StrFormat(
+                          "%s, fullest NIC at %.3f of it", ReadableBytes(plan.bound_bytes()),
+                          static_cast<double>(fullest) / static_cast<double>(plan.bound_bytes())));
+  if (!plan.ties.empty()) {
+    line("tied", absl::StrCat(plan.ties.size(), " tensors travel with another of one storage"));
+  }
+  if (!summary) WritePairs(job, plan, out);
+  WriteUnused(job, plan, out);
+}
+
+}  // namespace wb

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+
+#include <CLI/CLI.hpp>
+
+#include "client/wbctl/exit_code.h"
+#include "client/wbctl/output.h"
+
+namespace wb {
+
+struct PlanOptions {
+  std::filesystem::path file;
+  OutputFormat output = OutputFormat::kJson;
+  bool summary = false;  // leave the moves out
+};
+
+/// Plans a layout file and prints the plan on `out`. A file that is refused, or a job that has no
+/// plan: every reason, one a line, on `err` (and as JSON on `out`), kRefused. A file that cannot be
+/// read: kFailed.
+ExitCode RunPlan(const PlanOptions& options, std::ostream& out, std::ostream& err);
+
+/// `wbctl plan FILE`. The subcommand's callback leaves its result in `exit`.
+void AddPlanCommand(CLI::App& app, ExitCode& exit);
+
+}  // namespace wb
