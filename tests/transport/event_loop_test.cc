@@ -34,11 +34,6 @@ FdHandle Event(unsigned value = 0) {
   return FdHandle(eventfd(value, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
-void Signal(const FdHandle& event) {
-  const std::uint64_t one = 1;
-  REQUIRE(write(event.get(), &one, sizeof(one)) == sizeof(one));
-}
-
 TEST_CASE("posted tasks run in order, on the loop's thread", "[transport][loop]") {
   const std::unique_ptr<EventLoop> loop = MakeLoop();
   std::vector<int> order;
@@ -137,9 +132,14 @@ TEST_CASE("a watched descriptor calls back with its events as long as it is read
                         loop->Stop();
                       })
               .ok());
-  std::thread other([&] { Signal(event); });
+  bool signalled = false;
+  std::thread other([&] {
+    const std::uint64_t one = 1;
+    signalled = write(event.get(), &one, sizeof(one)) == sizeof(one);
+  });
   loop->Run();
   other.join();
+  REQUIRE(signalled);
   REQUIRE(calls == 3);
 }
 
