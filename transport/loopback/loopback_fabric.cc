@@ -209,7 +209,7 @@ bool LoopbackFabric::IsOpen(std::uint64_t link) {
   return network_.links_.contains(link);
 }
 
-void LoopbackFabric::Announce(LoopbackNetwork::Message message) {
+void LoopbackFabric::Announce(LoopbackNetwork::Message&& message) {
   if (!IsOpen(message.link)) return;  // its sender has had its error
   if (!receiver_) return Answer(message, absl::UnavailableError("fabric: no receiver is set"));
   const AnnouncementId id(next_announcement_++);

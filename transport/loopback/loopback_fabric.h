@@ -20,6 +20,7 @@ namespace wb {
 class LoopbackNetwork {
  public:
   LoopbackNetwork() = default;
+  ~LoopbackNetwork() = default;
   LoopbackNetwork(const LoopbackNetwork&) = delete;
   LoopbackNetwork& operator=(const LoopbackNetwork&) = delete;
 
@@ -96,7 +97,7 @@ class LoopbackFabric final : public Fabric {
   LoopbackFabric(LoopbackNetwork& network, const RegionTable& regions, FdHandle wake);
   EndpointId EndpointOf(std::uint64_t link);
   bool IsOpen(std::uint64_t link);
-  void Announce(LoopbackNetwork::Message message);
+  void Announce(LoopbackNetwork::Message&& message);
   /// Copies the payload to its place and tells the sender, unless the link has broken.
   void Deliver(const LoopbackNetwork::Message& message,
                std::span<std::byte> place,

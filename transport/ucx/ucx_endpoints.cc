@@ -71,7 +71,9 @@ absl::StatusOr<EndpointId> UcxEndpoints::Connect(const UcxAddress& peer) {
   params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
   params.sockaddr.addr = reinterpret_cast<const sockaddr*>(&peer.listener);
   params.sockaddr.addrlen = sizeof(peer.listener);
-  return Create(params, peer.nonce);
+  WB_ASSIGN_OR_RETURN(const EndpointId id, Create(params, peer.nonce));
+  Find(id)->shown = true;
+  return id;
 }
 
 void UcxEndpoints::Accept(ucp_conn_request_h request, ucp_listener_h listener) {

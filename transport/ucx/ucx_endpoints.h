@@ -32,6 +32,7 @@ struct UcxEndpoint {
   std::size_t requests = 0;            // of UCX that have not completed
   bool closing = false;                // the close has not completed
   bool lane_checked = false;
+  bool shown = false;  // our caller has seen its id
 };
 
 /// The endpoints of one ucp_worker, those we connected and those we accepted. UCX's callbacks only
@@ -40,6 +41,7 @@ class UcxEndpoints {
  public:
   /// `lane` is what every endpoint must run on, as UCX prints it: "tcp/eth0".
   UcxEndpoints(ucp_worker_h worker, std::string lane, std::uint64_t own_nonce);
+  ~UcxEndpoints() = default;
   UcxEndpoints(const UcxEndpoints&) = delete;
   UcxEndpoints& operator=(const UcxEndpoints&) = delete;
 

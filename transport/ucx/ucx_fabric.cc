@@ -134,7 +134,11 @@ void UcxFabric::State::EndFailed() {
     UcxEndpoint* const endpoint = endpoints_.Find(id);
     if (endpoint == nullptr || endpoint->ended) continue;
     End(*endpoint, why);
-    messages_.AddEvent({FabricEvent::Kind::kEndpointFailed, 0, id, why});
+    if (endpoint->shown) {
+      messages_.AddEvent({FabricEvent::Kind::kEndpointFailed, 0, id, why});
+    } else {
+      spdlog::warn("ucx: a connection ended before its first message: {}", why.ToString());
+    }
   }
 }
 
@@ -162,11 +166,13 @@ absl::StatusOr<bool> UcxFabric::State::Arm() {
 
 void UcxFabric::State::CloseAll(Clock::time_point deadline) {
   messages_.SetReceiver(nullptr);
+  endpoints_.Settle(listener_.get(), failed_);  // UCX wants no connection left over when
+  listener_.Reset();                            // its listener goes
+  for (const EndpointId id : endpoints_.Ids()) {
+    End(*endpoints_.Find(id), absl::CancelledError("fabric: going away"));
+  }
   std::vector<FabricEvent> events;
   while (true) {
-    for (const EndpointId id : endpoints_.Ids()) {  // also those accepted meanwhile
-      End(*endpoints_.Find(id), absl::CancelledError("fabric: going away"));
-    }
     if (Progress(events)) continue;
     if (endpoints_.empty()) return;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();

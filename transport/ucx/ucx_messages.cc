@@ -142,6 +142,7 @@ absl::StatusOr<UcxMessages::Arrival> UcxMessages::Check(const void* header,
   return arrival;
 }
 
+// NOLINTNEXTLINE(readability-function-size): the signature is UCX's.
 ucs_status_t UcxMessages::OnMessage(void* argument,
                                     const void* header,
                                     std::size_t header_bytes,
@@ -163,53 +164,62 @@ ucs_status_t UcxMessages::Offer(const Arrival& arrival) {
   held.endpoint = arrival.endpoint->id;
   held.message = arrival.header.prefix.message;
   held.bytes = arrival.bytes;
-  held.offered = true;
   held.descriptor = nullptr;
-  absl::StatusOr<std::optional<Landing>> decision = std::nullopt;  // an error costs allocations
-  if (arrival.bytes > traits_.max_message_bytes) {
-    decision = absl::InvalidArgumentError(absl::StrCat("fabric: a payload of ", arrival.bytes,
-                                                       " bytes, want at most ",
-                                                       traits_.max_message_bytes));
-  } else if (receiver_) {
-    decision = receiver_({AnnouncementId(id), held.endpoint, arrival.header.rest, arrival.bytes});
-  } else {
-    decision = absl::UnavailableError("fabric: no receiver is set");
-  }
+  held.offered = true;
+  const absl::StatusOr<std::optional<Landing>> decision = Ask(arrival, AnnouncementId(id));
   held.offered = false;
-  return Decide(arrival, id, decision);
-}
-
-ucs_status_t UcxMessages::Decide(const Arrival& arrival,
-                                 std::uint64_t held_id,
-                                 const absl::StatusOr<std::optional<Landing>>& decision) {
-  Held& held = *held_.Find(held_id);
-  const ucs_status_t drop = arrival.announced ? kRefused : UCS_OK;
-  const std::span<const std::byte> eager = {static_cast<const std::byte*>(arrival.data),
-                                            arrival.announced ? 0 : arrival.bytes};
   absl::Status refusal = decision.status();
   if (decision.ok() && decision->has_value()) {
-    const Landing& landing = **decision;
-    const absl::StatusOr<std::span<std::byte>> place =
-        arrival.endpoint->ended ? *arrival.endpoint->ended  // by the receiver itself
-                                : ResolveLanding(regions_, landing, arrival.bytes);
-    if (place.ok()) {
-      Land(held, arrival.announced ? arrival.data : nullptr, eager, {*place, landing.tag});
-      held_.Give(held_id);
+    refusal = LandNow(arrival, held, **decision);
+    if (refusal.ok()) {
+      held_.Give(id);
       return arrival.announced ? UCS_INPROGRESS : UCS_OK;
     }
-    refusal = place.status();
-    events_.push_back({FabricEvent::Kind::kReceived, landing.tag, held.endpoint, refusal});
+  } else if (decision.ok() && !arrival.endpoint->ended) {
+    return Keep(arrival, held);
   }
-  if (!refusal.ok() || arrival.endpoint->ended) {
-    Answer(held.endpoint, held.message, refusal);
-    held_.Give(held_id);
-    return drop;
+  Answer(held.endpoint, held.message, refusal);
+  held_.Give(id);
+  return arrival.announced ? kRefused : UCS_OK;
+}
+
+absl::StatusOr<std::optional<Landing>> UcxMessages::Ask(const Arrival& arrival, AnnouncementId id) {
+  arrival.endpoint->shown = true;
+  if (!receiver_) return absl::UnavailableError("fabric: no receiver is set");
+  if (arrival.bytes > traits_.max_message_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("fabric: a payload of ", arrival.bytes,
+                                                   " bytes, want at most ",
+                                                   traits_.max_message_bytes));
   }
+  return receiver_({id, arrival.endpoint->id, arrival.header.rest, arrival.bytes});
+}
+
+absl::Status UcxMessages::LandNow(const Arrival& arrival,
+                                  const Held& held,
+                                  const Landing& landing) {
+  const absl::StatusOr<std::span<std::byte>> place =
+      arrival.endpoint->ended ? *arrival.endpoint->ended  // by the receiver itself
+                              : ResolveLanding(regions_, landing, arrival.bytes);
+  if (!place.ok()) {
+    events_.push_back({FabricEvent::Kind::kReceived, landing.tag, held.endpoint, place.status()});
+    return place.status();
+  }
+  if (arrival.announced) {
+    Land(held, arrival.data, {}, {*place, landing.tag});
+  } else {
+    Land(held, nullptr, {static_cast<const std::byte*>(arrival.data), arrival.bytes},
+         {*place, landing.tag});
+  }
+  return absl::OkStatus();
+}
+
+ucs_status_t UcxMessages::Keep(const Arrival& arrival, Held& held) {
   if (arrival.announced) {
     held.descriptor = arrival.data;
     return UCS_INPROGRESS;
   }
-  held.eager.assign(eager.begin(), eager.end());
+  const auto* const bytes = static_cast<const std::byte*>(arrival.data);
+  held.eager.assign(bytes, bytes + arrival.bytes);
   return UCS_OK;
 }
 
@@ -290,6 +300,7 @@ void UcxMessages::OnAnswerSent(void* request, ucs_status_t /*status*/, void* arg
   answering.owner->answering_.Give(answering.id);
 }
 
+// NOLINTNEXTLINE(readability-function-size): the signature is UCX's.
 ucs_status_t UcxMessages::OnAnswer(void* argument,
                                    const void* header,
                                    std::size_t header_bytes,

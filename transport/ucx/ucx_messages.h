@@ -28,6 +28,7 @@ class UcxMessages {
               UcxEndpoints& endpoints,
               const RegionTable& regions,
               const FabricTraits& traits);
+  ~UcxMessages() = default;
   UcxMessages(const UcxMessages&) = delete;
   UcxMessages& operator=(const UcxMessages&) = delete;
 
@@ -114,10 +115,11 @@ class UcxMessages {
   absl::StatusOr<Arrival> Check(const void* header,
                                 std::size_t header_bytes,
                                 const ucp_am_recv_param_t& param);
+  /// Asks the receiver, and does what it says; the answer is for UCX.
   ucs_status_t Offer(const Arrival& arrival);
-  ucs_status_t Decide(const Arrival& arrival,
-                      std::uint64_t held_id,
-                      const absl::StatusOr<std::optional<Landing>>& decision);
+  absl::StatusOr<std::optional<Landing>> Ask(const Arrival& arrival, AnnouncementId id);
+  absl::Status LandNow(const Arrival& arrival, const Held& held, const Landing& landing);
+  static ucs_status_t Keep(const Arrival& arrival, Held& held);
   void Land(const Held& held,
             void* descriptor,
             std::span<const std::byte> eager,
