@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 
 #include "daemon/data_interface.h"
-#include "tests/daemon/rpc/temp_dir.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
 
 namespace wb {
 namespace {
@@ -151,10 +151,11 @@ TEST_CASE("The example that is shipped is a good configuration", "[options]") {
 }
 
 TEST_CASE("A file that is not there or too large is refused", "[options]") {
-  const test::TempDir dir;
-  REQUIRE(absl::StrContains(LoadOptions(dir / "none", "").status().message(), "cannot be read"));
-  std::ofstream(dir / "large") << std::string((1 << 20) + 1, ' ');
-  REQUIRE(absl::StrContains(LoadOptions(dir / "large", "").status().message(),
+  const test::TempFolder dir;
+  REQUIRE(absl::StrContains(LoadOptions(dir.path() + "/none", "").status().message(),
+                            "cannot be read"));
+  std::ofstream(dir.path() + "/large") << std::string((1 << 20) + 1, ' ');
+  REQUIRE(absl::StrContains(LoadOptions(dir.path() + "/large", "").status().message(),
                             "has more than 1048576 bytes"));
 }
 

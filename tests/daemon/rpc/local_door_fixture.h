@@ -10,8 +10,8 @@
 #include "tests/daemon/rpc/door_client.h"
 #include "tests/daemon/rpc/fake_calls.h"
 #include "tests/daemon/rpc/loop_thread.h"
-#include "tests/daemon/rpc/temp_dir.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
 
 namespace wb::test {
 
@@ -19,7 +19,7 @@ namespace wb::test {
 class DoorFixture {
  public:
   DoorFixture() : DoorFixture(Defaults()) {}
-  explicit DoorFixture(LocalDoorOptions options) : path_(dir_ / "worker.sock") {
+  explicit DoorFixture(LocalDoorOptions options) : path_(dir_.path() + "/worker.sock") {
     options.node = "n0";
     options.incarnation = Incarnation(7);
     options.new_session_id = [next = std::uint64_t{0}]() mutable {
@@ -54,7 +54,7 @@ class DoorFixture {
   }
 
  private:
-  TempDir dir_;
+  TempFolder dir_;
   std::string path_;
   LoopThread thread_;
   FakeCalls calls_;

@@ -183,8 +183,8 @@ TEST_CASE("A regular file is no memory", "[rpc][local]") {
   DoorFixture fixture;
   DoorClient client(fixture.path());
   JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
-  test::TempDir dir;
-  std::FILE* file = std::fopen((dir / "file").c_str(), "w+");
+  test::TempFolder dir;
+  std::FILE* file = std::fopen((dir.path() + "/file").c_str(), "w+");
   REQUIRE(file != nullptr);
   worker.buffers[0].memory = FdHandle(::dup(::fileno(file)));
   std::fclose(file);

@@ -11,8 +11,8 @@
 #include "weightbridge/v1/status.grpc.pb.h"
 
 #include "proto/v1.h"
-#include "tests/daemon/rpc/temp_dir.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/time_slack.h"
 
 namespace wb {
@@ -42,7 +42,7 @@ class StillSource final : public StatusSource {
 
 struct OpsFixture {
   OpsFixture() {
-    OpsServerOptions options{dir / "control.sock", TcpAddress{"127.0.0.1", 0}, {1 << 20}};
+    OpsServerOptions options{dir.path() + "/control.sock", TcpAddress{"127.0.0.1", 0}, {1 << 20}};
     server = *OpsServer::Start(options, source);
     stub = StubAt("unix:" + options.socket);
   }
@@ -54,7 +54,7 @@ struct OpsFixture {
     context.set_deadline(std::chrono::system_clock::now() + test::Slack(std::chrono::seconds(5)));
   }
 
-  test::TempDir dir;
+  test::TempFolder dir;
   StillSource source;
   std::unique_ptr<OpsServer> server;
   std::unique_ptr<v1::StatusService::Stub> stub;
@@ -70,7 +70,7 @@ TEST_CASE("Status is served on a socket of mode 0660 and over TCP", "[rpc][ops]"
   daemon.lanes = {{"n1", "tcp", 10, 20}};
   fixture.source.daemon = daemon;
   struct stat found {};
-  REQUIRE(::stat((fixture.dir / "control.sock").c_str(), &found) == 0);
+  REQUIRE(::stat((fixture.dir.path() + "/control.sock").c_str(), &found) == 0);
   REQUIRE((found.st_mode & 0777) == 0660);
   REQUIRE(fixture.server->address()->port != 0);
   const auto tcp = OpsFixture::StubAt("ipv4:" + fixture.server->address()->ToString());
@@ -140,8 +140,8 @@ TEST_CASE("A daemon that is not the leader says who is", "[rpc][ops]") {
 TEST_CASE("A taken port is refused with its address", "[rpc][ops]") {
   OpsFixture fixture;
   StillSource source;
-  const auto second =
-      OpsServer::Start({fixture.dir / "other.sock", fixture.server->address(), {1 << 20}}, source);
+  const auto second = OpsServer::Start(
+      {fixture.dir.path() + "/other.sock", fixture.server->address(), {1 << 20}}, source);
   REQUIRE(second.status().code() == absl::StatusCode::kUnavailable);
   REQUIRE(std::string(second.status().message()).find(fixture.server->address()->ToString()) !=
           std::string::npos);

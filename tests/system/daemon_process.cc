@@ -1,0 +1,113 @@
+#include "tests/system/daemon_process.h"
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/time_slack.h"
+
+namespace wb::test {
+namespace {
+
+std::string ReadAll(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+FdHandle BindNotify(const std::string& path) {
+  ::unlink(path.c_str());
+  FdHandle socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  REQUIRE(path.size() < sizeof(address.sun_path));
+  std::memcpy(address.sun_path, path.data(), path.size());
+  REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  return socket;
+}
+
+bool Readable(int fd, std::chrono::milliseconds bound) {
+  pollfd waited{fd, POLLIN, 0};
+  return ::poll(&waited, 1, static_cast<int>(Slack(bound).count())) > 0;
+}
+
+}  // namespace
+
+std::string BinaryOf(const std::string& name) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+}
+
+DaemonProcess::DaemonProcess(Options options)
+    : options_(std::move(options)),
+      config_(options_.folder + "/" + options_.node + ".yaml"),
+      log_(options_.folder + "/" + options_.node + ".log"),
+      notify_path_(options_.folder + "/" + options_.node + ".notify") {
+  std::ofstream(config_) << "node: " << options_.node << "\nrun_dir: " << run_dir() << "\nleader: {"
+                         << options_.leader << "}\ndata: {interface: lo}\n"
+                         << options_.more;
+}
+
+bool DaemonProcess::Start() {
+  child_.reset();
+  said_.clear();
+  std::filesystem::remove(log_);  // a child adds to it
+  notify_ = BindNotify(notify_path_);
+  absl::StatusOr<Child> child =
+      Child::Start({.name = options_.node,
+                    .argv = {BinaryOf("weightbridged"), "--config", config_},
+                    .environment = {"NOTIFY_SOCKET=" + notify_path_},
+                    .log = log_});
+  if (!child.ok()) return false;
+  child_.emplace(*std::move(child));
+  return true;
+}
+
+bool DaemonProcess::Ready(std::chrono::milliseconds bound) {
+  if (!Readable(notify_.get(), bound)) return false;
+  std::array<char, 4096> text{};
+  const ssize_t got = ::recv(notify_.get(), text.data(), text.size(), 0);
+  if (got <= 0) return false;
+  said_.assign(text.data(), static_cast<std::size_t>(got));
+  return Said("READY") == "1";
+}
+
+std::string DaemonProcess::Said(const std::string& name) const {
+  std::istringstream lines(said_);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(name + "=", 0) == 0) return line.substr(name.size() + 1);
+  }
+  return "";
+}
+
+std::string DaemonProcess::Ends(std::chrono::milliseconds bound) {
+  if (!Readable(child_->pidfd(), bound)) return "runs";
+  return child_->Ended();
+}
+
+std::string DaemonProcess::Log() const {
+  return ReadAll(log_);
+}
+
+Finished RunProgram(const std::string& folder, const std::vector<std::string>& argv) {
+  const std::string log = folder + "/program.log";
+  std::filesystem::remove(log);  // a child adds to it
+  absl::StatusOr<Child> child =
+      Child::Start({.name = argv.front(), .argv = argv, .environment = {}, .log = log});
+  if (!child.ok()) return {};
+  if (!Readable(child->pidfd(), std::chrono::seconds(20))) return {};
+  const std::string ended = child->Ended();
+  const std::string exited = "exited with code ";
+  const int code = ended.rfind(exited, 0) == 0 ? std::stoi(ended.substr(exited.size())) : -1;
+  return {code, ReadAll(log)};
+}
+
+}  // namespace wb::test

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "client/wbctl/process/child.h"
+#include "planner/base/fd_handle.h"
+
+namespace wb::test {
+
+/// A real weightbridged with a run directory of its own below `folder`.
+class DaemonProcess {
+ public:
+  struct Options {
+    std::string folder;  // of the test; one daemon a node name in it
+    std::string node;
+    std::string leader;        // "listen: ..." or "address: ...", as the configuration has it
+    std::string more;          // further lines of the configuration
+    std::string run_dir = {};  // default: the node's own below `folder`
+  };
+
+  explicit DaemonProcess(Options options);
+  DaemonProcess(const DaemonProcess&) = delete;
+  DaemonProcess& operator=(const DaemonProcess&) = delete;
+
+  /// Starts it; again after its end. False when it could not be run.
+  bool Start();
+  /// Whether it says within `bound` that it is ready.
+  bool Ready(std::chrono::milliseconds bound = std::chrono::seconds(10));
+  /// NAME=VALUE of what it said when it was ready.
+  std::string Said(const std::string& name) const;
+  /// How it ended, within `bound`; "runs" when it does not.
+  std::string Ends(std::chrono::milliseconds bound = std::chrono::seconds(10));
+  void Signal(int signal) { child_->Signal(signal); }
+  pid_t pid() const { return child_->pid(); }
+
+  std::string run_dir() const {
+    return options_.run_dir.empty() ? options_.folder + "/" + options_.node : options_.run_dir;
+  }
+  std::string worker_socket() const { return run_dir() + "/worker.sock"; }
+  std::string control() const { return "unix:" + run_dir() + "/control.sock"; }
+  const std::string& config() const { return config_; }  // its path
+  /// All that it has logged since it was started.
+  std::string Log() const;
+
+ private:
+  const Options options_;
+  const std::string config_;
+  const std::string log_;
+  std::string notify_path_;
+  FdHandle notify_;
+  std::string said_;
+  std::optional<Child> child_;
+};
+
+/// What a program prints and how it ends, run to its end.
+struct Finished {
+  int code = -1;  // exit code; -1: killed, or could not be run
+  std::string output;
+};
+[[nodiscard]] Finished RunProgram(const std::string& folder, const std::vector<std::string>& argv);
+
+/// A program of this build.
+[[nodiscard]] std::string BinaryOf(const std::string& name);
+
+}  // namespace wb::test
