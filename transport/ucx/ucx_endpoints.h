@@ -39,7 +39,8 @@ struct UcxEndpoint {
 /// note what they are told; all that changes an endpoint happens in Settle. Loop-confined.
 class UcxEndpoints {
  public:
-  /// `lane` is what every endpoint must run on, as UCX prints it: "tcp/eth0".
+  /// `lane` is what every endpoint must run on, as UCX prints it but for the last digit:
+  /// "tcp/eth0.".
   UcxEndpoints(ucp_worker_h worker, std::string lane, std::uint64_t own_nonce);
   ~UcxEndpoints() = default;
   UcxEndpoints(const UcxEndpoints&) = delete;

@@ -56,7 +56,7 @@ class UcxFabric::State {
       : traits_{"tcp", kMaxHeaderBytes, kMaxMessageBytes},
         stack_(std::move(stack)),
         nonce_(nonce),
-        endpoints_(stack_.worker.get(), absl::StrCat("tcp/", interface.name), nonce),
+        endpoints_(stack_.worker.get(), absl::StrCat("tcp/", interface.name, "."), nonce),
         messages_(stack_.worker.get(), endpoints_, regions, traits_) {}
   ~State() { CloseAll(Clock::now() + kCloseTime); }
   State(const State&) = delete;

@@ -18,9 +18,15 @@ struct UcxOptions {
 /// it has chosen; smaller ones travel with their header. Either way the receiving fabric answers
 /// each message (wire_header.h), and only that ends the Send.
 ///
-/// Whoever reaches the listener's port is inside the trust boundary: UCX 1.13 dies of a forged
-/// frame. Bind it to a network of your own. Our own headers are checked in full all the same, and a
-/// peer that breaks their form loses its endpoint.
+/// Connections are made through a UCX listener, not from worker addresses: what UCX creates by
+/// itself for a peer's first message it also destroys by itself when the peer dies, and connections
+/// that two workers open to each other it pairs, so that closing one direction would close the
+/// other.
+///
+/// Whoever reaches the listener's or the data port is inside the trust boundary: UCX 1.13 aborts
+/// the process on some frames (the listener takes the first eight bytes for a length: twenty zeros
+/// are enough), and a forged put writes where it says. Bind it to a network of your own. Our own
+/// headers are checked in full all the same, and a peer that breaks their form loses its endpoint.
 class UcxFabric final : public Fabric {
  public:
   /// `regions` outlives the fabric. UNIMPLEMENTED for transports but "tcp"; NOT_FOUND for an

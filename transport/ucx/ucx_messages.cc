@@ -205,10 +205,10 @@ absl::Status UcxMessages::LandNow(const Arrival& arrival,
     return place.status();
   }
   if (arrival.announced) {
-    Land(held, arrival.data, {}, {*place, landing.tag});
+    LandAnnounced(held, arrival.data, {*place, landing.tag});
   } else {
-    Land(held, nullptr, {static_cast<const std::byte*>(arrival.data), arrival.bytes},
-         {*place, landing.tag});
+    LandEager(held, {static_cast<const std::byte*>(arrival.data), arrival.bytes},
+              {*place, landing.tag});
   }
   return absl::OkStatus();
 }
@@ -223,18 +223,22 @@ ucs_status_t UcxMessages::Keep(const Arrival& arrival, Held& held) {
   return UCS_OK;
 }
 
-void UcxMessages::Land(const Held& held,
-                       void* descriptor,
-                       std::span<const std::byte> eager,
-                       std::pair<std::span<std::byte>, std::uint64_t> place_and_tag) {
-  const auto [place, tag] = place_and_tag;
+UcxMessages::Receiving& UcxMessages::Begin(const Held& held, std::uint64_t tag) {
   const auto [id, receiving] = receiving_.Take();
   static_cast<Operation&>(receiving) = {this, id, held.endpoint, tag};
   receiving.message = held.message;
-  if (descriptor == nullptr) {
-    if (!eager.empty()) std::memcpy(place.data(), eager.data(), eager.size());
-    return FinishReceive(receiving, UCS_OK);
-  }
+  return receiving;
+}
+
+void UcxMessages::LandEager(const Held& held,
+                            std::span<const std::byte> payload,
+                            const Place& place) {
+  if (!payload.empty()) std::memcpy(place.memory.data(), payload.data(), payload.size());
+  FinishReceive(Begin(held, place.tag), UCS_OK);
+}
+
+void UcxMessages::LandAnnounced(const Held& held, void* descriptor, const Place& place) {
+  Receiving& receiving = Begin(held, place.tag);
   ucp_request_param_t params{};
   params.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -242,7 +246,7 @@ void UcxMessages::Land(const Held& held,
   params.user_data = &receiving;
   params.memory_type = UCS_MEMORY_TYPE_HOST;
   const ucs_status_ptr_t request =
-      ucp_am_recv_data_nbx(worker_, descriptor, place.data(), place.size(), &params);
+      ucp_am_recv_data_nbx(worker_, descriptor, place.memory.data(), place.memory.size(), &params);
   if (!UCS_PTR_IS_PTR(request)) return FinishReceive(receiving, UCS_PTR_RAW_STATUS(request));
   ++endpoints_.Find(held.endpoint)->requests;
 }
@@ -326,7 +330,11 @@ absl::Status UcxMessages::Accept(AnnouncementId id, const Landing& landing) {
   if (held == nullptr || held->offered) return NotHeld(id);
   WB_ASSIGN_OR_RETURN(const std::span<std::byte> place,
                       ResolveLanding(regions_, landing, held->bytes));
-  Land(*held, held->descriptor, held->eager, {place, landing.tag});
+  if (held->descriptor != nullptr) {
+    LandAnnounced(*held, held->descriptor, {place, landing.tag});
+  } else {
+    LandEager(*held, held->eager, {place, landing.tag});
+  }
   held_.Give(id.value());
   return absl::OkStatus();
 }

@@ -85,6 +85,11 @@ class UcxMessages {
     void* descriptor = nullptr;    // of UCX, to pull with; null for an eager message
     std::vector<std::byte> eager;  // the payload of an eager message that is kept
   };
+  /// A landing whose memory was looked up.
+  struct Place {
+    std::span<std::byte> memory;
+    std::uint64_t tag = 0;
+  };
   /// An active message as UCX hands it over.
   struct Arrival {
     UcxEndpoint* endpoint = nullptr;
@@ -120,10 +125,10 @@ class UcxMessages {
   absl::StatusOr<std::optional<Landing>> Ask(const Arrival& arrival, AnnouncementId id);
   absl::Status LandNow(const Arrival& arrival, const Held& held, const Landing& landing);
   static ucs_status_t Keep(const Arrival& arrival, Held& held);
-  void Land(const Held& held,
-            void* descriptor,
-            std::span<const std::byte> eager,
-            std::pair<std::span<std::byte>, std::uint64_t> place_and_tag);
+  /// Puts an eager payload in its place, or has UCX pull an announced one.
+  void LandEager(const Held& held, std::span<const std::byte> payload, const Place& place);
+  void LandAnnounced(const Held& held, void* descriptor, const Place& place);
+  Receiving& Begin(const Held& held, std::uint64_t tag);
   void FinishIfOver(Sending& sending);
   void FinishReceive(const Receiving& receiving, ucs_status_t status);
   void Answer(EndpointId endpoint, std::uint64_t message, const absl::Status& status);
