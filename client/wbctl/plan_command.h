@@ -11,7 +11,7 @@
 namespace wb {
 
 struct PlanOptions {
-  std::filesystem::path file;
+  std::filesystem::path file = {};
   OutputFormat output = OutputFormat::kJson;
   bool summary = false;  // leave the moves out
 };

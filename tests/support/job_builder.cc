@@ -82,6 +82,30 @@ Piece MakePiece(const PieceSpec& spec, TensorId tensor, const Param& param, std:
           std::move(axes)};
 }
 
+nlohmann::ordered_json List(const Index& index) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const std::int64_t value : index) list.push_back(value);
+  return list;
+}
+
+nlohmann::ordered_json ParamJson(const ParamSpec& param) {
+  nlohmann::ordered_json json{{"name", param.name}, {"shape", List(param.shape)}};
+  if (!param.strides.empty()) json["strides"] = List(param.strides);
+  if (!param.dtype.empty()) json["dtype"] = param.dtype;
+  if (!param.buffer.empty()) json["buffer"] = param.buffer;
+  if (param.offset_bytes != 0) json["offset_bytes"] = param.offset_bytes;
+  if (param.local) json["local"] = true;
+  json["pieces"] = nlohmann::ordered_json::array();
+  for (const PieceSpec& spec : param.pieces) {
+    nlohmann::ordered_json piece{{"tensor", spec.tensor},
+                                 {"box", {{"lo", List(spec.lo)}, {"hi", List(spec.hi)}}}};
+    piece["at"] = List(spec.at.empty() ? Index(param.shape.size(), 0) : spec.at);
+    if (!spec.axes.empty()) piece["axes"] = List(spec.axes);
+    json["pieces"].push_back(std::move(piece));
+  }
+  return json;
+}
+
 }  // namespace
 
 Index RowMajor(const Index& shape) {
@@ -160,6 +184,32 @@ Job JobBuilder::Build() const {
   std::sort(job.layouts.begin(), job.layouts.end(),
             [](const Layout& a, const Layout& b) { return a.name < b.name; });
   return job;
+}
+
+JobBuilder& JobBuilder::AddAlias(const std::string& alias, const std::string& target) {
+  aliases_.emplace_back(alias, target);
+  return *this;
+}
+
+nlohmann::ordered_json JobBuilder::Json() const {
+  using Json = nlohmann::ordered_json;
+  Json file{{"job", job_.name}, {"tensors", Json::object()}, {"workers", Json::array()}};
+  for (const Tensor& tensor : job_.tensors) {
+    Json& json = file["tensors"][tensor.name];
+    json = {{"dtype", DtypeName(tensor.dtype)}, {"shape", List(tensor.shape)}};
+    if (tensor.overlap_identical) json["overlap"] = "IDENTICAL";
+  }
+  for (const auto& [alias, target] : aliases_) file["aliases"][alias] = target;
+  for (const WorkerSpec& worker : workers_) {
+    Json json{{"role", worker.layout.role == Role::kTrainer ? "TRAINER" : "ROLLOUT"},
+              {"group", worker.layout.name.group},
+              {"rank", worker.layout.name.rank},
+              {"node", worker.layout.node},
+              {"params", Json::array()}};
+    for (const ParamSpec& param : worker.params) json["params"].push_back(ParamJson(param));
+    file["workers"].push_back(std::move(json));
+  }
+  return file;
 }
 
 TensorId TensorNamed(const Job& job, const std::string& name) {

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "planner/model/layout.h"
 
@@ -26,10 +29,12 @@ struct ParamSpec {
   std::string buffer = {};
   std::uint64_t offset_bytes = 0;
   bool local = false;
+  std::string dtype = {};  // for the JSON only; default: left out
 };
 
 /// Builds Job values by hand, in any order; Build() puts the tables in the door's order and drops
-/// empty boxes. It checks nothing: tests that are about bad layouts go through the door.
+/// empty boxes. It checks nothing: tests that are about bad layouts go through the door, with
+/// Json().
 class JobBuilder {
  public:
   explicit JobBuilder(std::string name = "job") { job_.name = std::move(name); }
@@ -46,7 +51,12 @@ class JobBuilder {
   /// A param that is exactly the box [lo, hi) of `tensor`.
   JobBuilder& Holds(const std::string& tensor, Index lo, Index hi);
 
+  /// For the JSON only.
+  JobBuilder& AddAlias(const std::string& alias, const std::string& target);
+
   [[nodiscard]] Job Build() const;
+  /// The layout file that says the same, to be loaded or spoilt.
+  [[nodiscard]] nlohmann::ordered_json Json() const;
 
  private:
   struct WorkerSpec {
@@ -58,6 +68,7 @@ class JobBuilder {
                                    const std::vector<Tensor>& tensors) const;
 
   Job job_;
+  std::vector<std::pair<std::string, std::string>> aliases_;
   std::vector<WorkerSpec> workers_;
 };
 

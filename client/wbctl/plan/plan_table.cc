@@ -26,6 +26,11 @@ struct Pair {
   std::uint64_t bytes = 0;
 };
 
+// "1 trainer", "2 trainers".
+std::string Count(std::size_t count, const char* noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
 // Most bytes first.
 std::vector<Pair> Pairs(const Job& job, const Plan& plan) {
   std::map<std::pair<WorkerIndex, WorkerIndex>, Pair> by_workers;
@@ -69,7 +74,8 @@ void WritePairs(const Job& job, const Plan& plan, std::ostream& out) {
 
 void WriteUnused(const Job& job, const Plan& plan, std::ostream& out) {
   if (plan.unused.empty()) return;
-  out << "\nnote: " << plan.unused.size() << " tensors of trainers are wanted by no rollout:\n";
+  out << "\nnote: " << Count(plan.unused.size(), "tensor") << " of trainers "
+      << (plan.unused.size() == 1 ? "is" : "are") << " wanted by no rollout:\n";
   const std::size_t shown = std::min(plan.unused.size(), kMaxUnused);
   for (std::size_t i = 0; i < shown; ++i) out << "  " << job.tensor(plan.unused[i]).name << '\n';
   if (shown < plan.unused.size()) out << "  and " << plan.unused.size() - shown << " more\n";
@@ -83,8 +89,8 @@ std::string Workers(const Job& job) {
     (layout.role == Role::kTrainer ? trainers : rollouts) += 1;
     if (layout.role == Role::kRollout) engines.insert(layout.name.group);
   }
-  return absl::StrCat(trainers, " trainers to ", rollouts, " rollout workers in ", engines.size(),
-                      engines.size() == 1 ? " group" : " groups");
+  return absl::StrCat(Count(trainers, "trainer"), " to ", Count(rollouts, "rollout worker"), " in ",
+                      Count(engines.size(), "group"));
 }
 
 }  // namespace
@@ -117,7 +123,7 @@ void WritePlanTable(const Job& job, const Plan& plan, bool summary, std::ostream
                           "%s, fullest NIC at %.3f of it", ReadableBytes(plan.bound_bytes()),
                           static_cast<double>(fullest) / static_cast<double>(plan.bound_bytes())));
   if (!plan.ties.empty()) {
-    line("tied", absl::StrCat(plan.ties.size(), " tensors travel with another of one storage"));
+    line("tied", absl::StrCat(Count(plan.ties.size(), "tensor"), " in one storage with another"));
   }
   if (!summary) WritePairs(job, plan, out);
   WriteUnused(job, plan, out);

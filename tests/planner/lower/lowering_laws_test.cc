@@ -11,6 +11,7 @@
 
 #include "planner/lower/schedule.h"
 #include "tests/planner/solve/solve_support.h"
+#include "tests/support/byte_walk.h"
 #include "tests/support/catch.h"
 #include "tests/support/job_builder.h"
 #include "tests/support/layout_gen.h"
@@ -19,128 +20,12 @@
 namespace wb {
 namespace {
 
-using Bytes = std::vector<unsigned char>;
-using Memory = std::vector<Bytes>;  // per buffer of a layout
-
-constexpr unsigned char kHole = 0xA5;
-
-Memory Allocate(const Layout& layout) {
-  Memory memory;
-  for (const Buffer& buffer : layout.buffers) memory.emplace_back(buffer.bytes, kHole);
-  return memory;
-}
-
-// Writes into every element of the layout's pieces the value that its tensor has there.
-void FillElements(const Job& job, const Layout& layout, Memory& memory) {
-  for (const Piece& piece : layout.pieces) {
-    const Tensor& tensor = job.tensor(piece.tensor);
-    const auto size = static_cast<std::size_t>(DtypeBytes(tensor.dtype));
-    test::ForEachIndex(piece.box, [&](const Index& at) {
-      std::uint64_t linear = 0;
-      std::uint64_t offset = piece.offset_bytes;
-      for (std::size_t d = 0; d < at.size(); ++d) {
-        linear = linear * static_cast<std::uint64_t>(tensor.shape[d]) +
-                 static_cast<std::uint64_t>(at[d]);
-        offset += static_cast<std::uint64_t>((at[d] - piece.box.lo()[d]) * piece.strides[d]) * size;
-      }
-      const std::uint64_t value =
-          XXH3_64bits_withSeed(tensor.name.data(), tensor.name.size(), linear);
-      std::memcpy(memory[piece.buffer].data() + offset, &value, size);
-    });
-  }
-}
-
-// The buffer offset of byte `packed` of the block's packed order.
-std::uint64_t OffsetOf(const ByteBlock& block, std::uint64_t packed) {
-  std::uint64_t offset = block.offset + packed % block.run_bytes;
-  std::uint64_t run = packed / block.run_bytes;
-  for (std::size_t d = block.dims.size(); d-- > 0;) {
-    offset += run % block.dims[d].extent * block.dims[d].stride_bytes;
-    run /= block.dims[d].extent;
-  }
-  return offset;
-}
-
-Bytes Gather(const LocalChunk& chunk, const Memory& memory) {
-  Bytes packed;
-  for (const ChunkPart& part : chunk.parts) {
-    for (std::uint64_t at = part.begin; at < part.end; ++at) {
-      packed.push_back(memory[part.buffer].at(OffsetOf(part.block, at)));
-    }
-  }
-  return packed;
-}
-
-void ScatterPart(const ChunkPart& part, const Bytes& packed, std::uint64_t from, Memory& memory) {
-  for (std::uint64_t at = part.begin; at < part.end; ++at) {
-    memory[part.buffer].at(OffsetOf(part.block, at)) = packed.at(from + at - part.begin);
-  }
-}
-
-void Scatter(const LocalChunk& chunk, const Bytes& packed, Memory& memory) {
-  std::uint64_t from = 0;
-  for (const ChunkPart& part : chunk.parts) {
-    ScatterPart(part, packed, from, memory);
-    from += part.bytes();
-  }
-  for (const LocalChunk::Extra& extra : chunk.extra) {
-    ScatterPart(extra.part, packed, extra.at, memory);
-  }
-}
-
-LocalStream MustLower(const Job& job,
-                      const std::vector<Move>& moves,
-                      StreamEnd end,
-                      std::uint64_t chunk_bytes) {
-  const WorkerIndex worker = end == StreamEnd::kSource ? moves[0].src : moves[0].dst;
-  absl::StatusOr<LocalStream> stream =
-      LowerStream(moves, job.tensors, job.layout(worker), end, chunk_bytes);
-  INFO(stream.status());
-  REQUIRE(stream.ok());
-  return *std::move(stream);
-}
-
-// Runs one stream and checks that both ends see the same chunks.
-void RunStream(const Job& job,
-               const std::vector<Move>& moves,
-               std::uint64_t chunk_bytes,
-               std::vector<Memory>& memory) {
-  const LocalStream out = MustLower(job, moves, StreamEnd::kSource, chunk_bytes);
-  const LocalStream in = MustLower(job, moves, StreamEnd::kDestination, chunk_bytes);
-  REQUIRE(out.bytes == in.bytes);
-  REQUIRE(out.chunks.size() == in.chunks.size());
-  for (std::size_t c = 0; c < out.chunks.size(); ++c) {
-    const Bytes packed = Gather(out.chunks[c], memory[out.src.value()]);
-    REQUIRE(packed.size() == out.chunks[c].bytes);
-    REQUIRE(packed.size() == in.chunks[c].bytes);
-    REQUIRE(packed.size() <= chunk_bytes);
-    Scatter(in.chunks[c], packed, memory[in.dst.value()]);
-  }
-}
-
 void MoveAndCompare(const Job& job, std::uint64_t chunk_bytes) {
-  std::vector<Memory> memory;
-  for (const Layout& layout : job.layouts) memory.push_back(Allocate(layout));
-  for (std::size_t w = 0; w < job.layouts.size(); ++w) {
-    if (job.layouts[w].role == Role::kTrainer) FillElements(job, job.layouts[w], memory[w]);
-  }
-  const std::vector<Memory> before = memory;
-
-  std::map<std::pair<WorkerIndex, WorkerIndex>, std::vector<Move>> streams;
-  for (const Move& move : test::MustSolve(job).moves) {
-    streams[{move.src, move.dst}].push_back(move);
-  }
-  for (const auto& [pair, moves] : streams) RunStream(job, moves, chunk_bytes, memory);
-
+  const std::vector<test::Memory> memory =
+      test::Execute(job, test::MustSolve(job), chunk_bytes, test::HashValue);
   for (std::size_t w = 0; w < job.layouts.size(); ++w) {
     INFO("worker " << job.layouts[w].name.ToString());
-    if (job.layouts[w].role == Role::kTrainer) {
-      REQUIRE(memory[w] == before[w]);
-      continue;
-    }
-    Memory expected = Allocate(job.layouts[w]);
-    FillElements(job, job.layouts[w], expected);
-    REQUIRE(memory[w] == expected);
+    REQUIRE(memory[w] == test::Filled(job, job.layouts[w], test::HashValue));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/planner/solve/solve_support.h"
+#include "tests/support/byte_walk.h"
 #include "tests/support/catch.h"
 #include "tests/support/layout_gen.h"
 #include "tests/support/seed.h"

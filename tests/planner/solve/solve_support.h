@@ -50,19 +50,4 @@ inline std::vector<std::string> MoveLines(const Job& job, const Plan& plan) {
   return lines;
 }
 
-/// Calls `visit` with every index in the box, row-major.
-template <typename Visit>
-void ForEachIndex(const Box& box, Visit visit) {
-  Index at = box.lo();
-  while (true) {
-    visit(at);
-    std::size_t dim = at.size();
-    while (dim-- > 0) {
-      if (++at[dim] < box.hi()[dim]) break;
-      at[dim] = box.lo()[dim];
-      if (dim == 0) return;
-    }
-  }
-}
-
 }  // namespace wb::test

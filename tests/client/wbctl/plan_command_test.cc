@@ -1,0 +1,203 @@
+#include "client/wbctl/plan_command.h"
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "client/wbctl/plan/plan_table.h"
+#include "tests/client/wbctl/scratch.h"
+#include "tests/support/catch.h"
+
+namespace wb {
+namespace {
+
+using nlohmann::json;
+
+// The complete layout file of the design.
+constexpr const char* kComplete = R"({
+  "job": "gqa",
+  "tensors": { "q": {"dtype": "BF16", "shape": [16, 2]}, "k": {"dtype": "BF16", "shape": [4, 2]},
+               "w": {"dtype": "FP32", "shape": [2, 3]} },
+  "workers": [
+    { "role": "TRAINER", "group": "policy", "rank": 0, "node": "n0",
+      "params": [
+        { "name": "linear_qkv.weight", "shape": [20, 2],
+          "pieces": [
+            {"tensor": "q", "box": {"lo": [0,0], "hi": [8,2]}, "at": [0,0]},
+            {"tensor": "k", "box": {"lo": [0,0], "hi": [2,2]}, "at": [8,0]},
+            {"tensor": "q", "box": {"lo": [8,0], "hi": [16,2]}, "at": [10,0]},
+            {"tensor": "k", "box": {"lo": [2,0], "hi": [4,2]}, "at": [18,0]} ] },
+        { "name": "w_t", "shape": [3, 2],
+          "pieces": [
+            {"tensor": "w", "box": {"lo": [0,0], "hi": [2,3]}, "at": [0,0], "axes": [1,0]} ] } ] },
+    { "role": "ROLLOUT", "group": "engine0", "rank": 0, "node": "n1",
+      "params": [
+        { "name": "qkv", "shape": [20, 2],
+          "pieces": [
+            {"tensor": "q", "box": {"lo": [0,0], "hi": [16,2]}, "at": [0,0]},
+            {"tensor": "k", "box": {"lo": [0,0], "hi": [4,2]}, "at": [16,0]} ] },
+        { "name": "w", "shape": [2, 3], "strides": [4, 1], "dtype": "FP32",
+          "pieces": [ {"tensor": "w", "box": {"lo": [0,0], "hi": [2,3]}, "at": [0,0]} ] } ] } ] })";
+
+constexpr const char* kCompletePlan = R"({
+  "moves": [
+    {"src": "policy/0", "dst": "engine0/0", "tensor": "k", "box": {"lo": [0,0], "hi": [2,2]}, "bytes": 8},
+    {"src": "policy/0", "dst": "engine0/0", "tensor": "k", "box": {"lo": [2,0], "hi": [4,2]}, "bytes": 8},
+    {"src": "policy/0", "dst": "engine0/0", "tensor": "q", "box": {"lo": [0,0], "hi": [8,2]}, "bytes": 32},
+    {"src": "policy/0", "dst": "engine0/0", "tensor": "q", "box": {"lo": [8,0], "hi": [16,2]}, "bytes": 32},
+    {"src": "policy/0", "dst": "engine0/0", "tensor": "w", "box": {"lo": [0,0], "hi": [2,3]}, "bytes": 24}
+  ],
+  "summary": {
+    "bytes": 104, "moves": 5, "max_egress_bytes": 104, "max_ingress_bytes": 104,
+    "bound_bytes": 104, "intra_node_bytes": 0, "unused": [],
+    "max_over_bound": 1.0, "bounds": {"direct": 104}, "ties": []
+  } })";
+
+struct Printed {
+  ExitCode exit = ExitCode::kDone;
+  std::string out;
+  std::string err;
+};
+
+Printed RunOn(const std::string& text, PlanOptions options = {}) {
+  const test::Scratch scratch;
+  options.file = scratch.Write("layout.json", text);
+  std::ostringstream out;
+  std::ostringstream err;
+  const ExitCode exit = RunPlan(options, out, err);
+  return {exit, out.str(), err.str()};
+}
+
+TEST_CASE("the complete example of the design is planned as written out by hand", "[wbctl][plan]") {
+  const Printed printed = RunOn(kComplete);
+  REQUIRE(printed.exit == ExitCode::kDone);
+  REQUIRE(printed.err.empty());
+  json plan = json::parse(printed.out);
+  REQUIRE(plan["summary"]["fingerprint"].get<std::string>().size() == 16);
+  plan["summary"].erase("fingerprint");
+  REQUIRE(plan == json::parse(kCompletePlan));
+}
+
+TEST_CASE("a plan's keys come in the order of the design", "[wbctl][plan]") {
+  const auto plan = nlohmann::ordered_json::parse(RunOn(kComplete).out);
+  REQUIRE(plan.begin().key() == "moves");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : plan["moves"][0].items()) keys.push_back(key);
+  REQUIRE(keys == std::vector<std::string>{"src", "dst", "tensor", "box", "bytes"});
+  keys.clear();
+  for (const auto& [key, value] : plan["summary"].items()) keys.push_back(key);
+  keys.resize(7);
+  REQUIRE(keys == std::vector<std::string>{"bytes", "moves", "max_egress_bytes",
+                                           "max_ingress_bytes", "bound_bytes", "intra_node_bytes",
+                                           "unused"});
+}
+
+TEST_CASE("--summary leaves the moves out", "[wbctl][plan]") {
+  const Printed printed = RunOn(kComplete, {.summary = true});
+  const json plan = json::parse(printed.out);
+  REQUIRE_FALSE(plan.contains("moves"));
+  REQUIRE(plan["summary"]["moves"] == 5);
+  REQUIRE(plan["summary"]["bytes"] == 104);
+}
+
+TEST_CASE("moves inside a node count as bytes and load no NIC", "[wbctl][plan]") {
+  json layout = json::parse(kComplete);
+  layout["workers"][1]["node"] = "n0";
+  const Printed printed = RunOn(layout.dump());
+  const json summary = json::parse(printed.out)["summary"];
+  REQUIRE(summary["bytes"] == 104);
+  REQUIRE(summary["intra_node_bytes"] == 104);
+  REQUIRE(summary["max_egress_bytes"] == 0);
+  REQUIRE(summary["bound_bytes"] == 0);
+  REQUIRE(summary["max_over_bound"] == 1.0);
+}
+
+TEST_CASE("a tensor that no rollout wants is noted in the summary and the table", "[wbctl][plan]") {
+  json layout = json::parse(kComplete);
+  layout["workers"][1]["params"].erase(1);
+  const std::string file = layout.dump();
+  const Printed as_json = RunOn(file);
+  INFO(as_json.err);
+  REQUIRE(as_json.exit == ExitCode::kDone);
+  REQUIRE(json::parse(as_json.out)["summary"]["unused"] == json::array({"w"}));
+  const Printed as_table = RunOn(file, {.output = OutputFormat::kTable});
+  REQUIRE(as_table.out.find("1 tensor of trainers is wanted by no rollout:\n  w\n") !=
+          std::string::npos);
+}
+
+TEST_CASE("a job without a plan is refused with every reason, on stderr and as JSON",
+          "[wbctl][plan][refused]") {
+  json layout = json::parse(kComplete);
+  json& pieces = layout["workers"][0]["params"][0]["pieces"];
+  pieces[0]["box"]["hi"] = {7, 2};
+  pieces[3]["box"]["hi"] = {3, 2};
+  const std::string text = layout.dump();
+  const Printed printed = RunOn(text);
+  REQUIRE(printed.exit == ExitCode::kRefused);
+  REQUIRE(printed.err ==
+          "tensor k: box [3,0]..[4,2] is held by no trainer, wanted by engine0/0\n"
+          "tensor q: box [7,0]..[8,2] is held by no trainer, wanted by engine0/0\n");
+  const json refusals = json::parse(printed.out)["refusals"];
+  REQUIRE(refusals.size() == 2);
+  REQUIRE(refusals[0] ==
+          json{{"kind", "uncovered"},
+               {"tensor", "k"},
+               {"worker", "engine0/0"},
+               {"text", "tensor k: box [3,0]..[4,2] is held by no trainer, wanted by engine0/0"}});
+  const Printed as_table = RunOn(text, {.output = OutputFormat::kTable});
+  REQUIRE(as_table.exit == ExitCode::kRefused);
+  REQUIRE(as_table.out.empty());
+  REQUIRE(as_table.err == printed.err);
+}
+
+TEST_CASE("a malformed file is refused, a missing one is a failure; both say why",
+          "[wbctl][plan][refused]") {
+  const Printed malformed = RunOn("{\"job\": ");
+  REQUIRE(malformed.exit == ExitCode::kRefused);
+  REQUIRE_FALSE(malformed.err.empty());
+  REQUIRE(json::parse(malformed.out)["refusals"].size() == 1);
+  REQUIRE(RunOn("").exit == ExitCode::kRefused);
+
+  std::ostringstream out;
+  std::ostringstream err;
+  REQUIRE(RunPlan({.file = "/nowhere/layout.json"}, out, err) == ExitCode::kFailed);
+  REQUIRE(err.str().find("/nowhere/layout.json") != std::string::npos);
+  REQUIRE(out.str().empty());
+}
+
+TEST_CASE("output that cannot be written is a failure", "[wbctl][plan]") {
+  const test::Scratch scratch;
+  std::ostringstream out;
+  out.setstate(std::ios::badbit);
+  std::ostringstream err;
+  REQUIRE(RunPlan({.file = scratch.Write("l.json", kComplete)}, out, err) == ExitCode::kFailed);
+  REQUIRE(err.str().find("standard output") != std::string::npos);
+}
+
+TEST_CASE("the table says in readable sizes what moves and how close that is to the bound",
+          "[wbctl][plan]") {
+  const std::string table = RunOn(kComplete, {.output = OutputFormat::kTable}).out;
+  REQUIRE(table ==
+          "job            gqa: 1 trainer to 1 rollout worker in 1 group\n"
+          "moves          5, 104 B, of which 0 B inside nodes\n"
+          "fullest NIC    104 B out, 104 B in\n"
+          "bound          104 B, fullest NIC at 1.000 of it\n"
+          "\n"
+          "from       to            moves        size\n"
+          "policy/0   engine0/0         5       104 B\n");
+}
+
+TEST_CASE("sizes are readable from bytes to EiB", "[wbctl][plan]") {
+  REQUIRE(ReadableBytes(0) == "0 B");
+  REQUIRE(ReadableBytes(1023) == "1023 B");
+  REQUIRE(ReadableBytes(1536) == "1.5 KiB");
+  REQUIRE(ReadableBytes((std::uint64_t{1} << 20) - 1) == "1.0 MiB");
+  REQUIRE(ReadableBytes(std::uint64_t{70} << 30) == "70.0 GiB");
+  REQUIRE(ReadableBytes(UINT64_MAX) == "16.0 EiB");
+}
+
+}  // namespace
+}  // namespace wb
