@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "proto/convert.h"
+#include "proto/door/names.h"
+#include "proto/door/reasons.h"
+#include "proto/door/registration_door.h"
+#include "proto/door/tensor_table.h"
 #include "proto/json_strict.h"
-#include "proto/names.h"
-#include "proto/reasons.h"
-#include "proto/registration_door.h"
-#include "proto/tensor_table.h"
 
 namespace wb {
 namespace {
@@ -39,7 +39,7 @@ class LayoutFileDoor {
 
  private:
   bool Parse(std::string_view json) {
-    CheckStrictJson(json, reasons_);
+    CheckStrictJson(json, v1::LayoutFile::descriptor(), reasons_);
     if (!reasons_.empty()) return false;
     google::protobuf::util::JsonParseOptions options;
     options.ignore_unknown_fields = false;

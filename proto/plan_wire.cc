@@ -11,9 +11,9 @@
 
 #include "planner/base/status_macros.h"
 #include "proto/convert.h"
-#include "proto/names.h"
-#include "proto/reasons.h"
-#include "proto/tensor_table.h"
+#include "proto/door/names.h"
+#include "proto/door/reasons.h"
+#include "proto/door/tensor_table.h"
 
 namespace wb {
 namespace {

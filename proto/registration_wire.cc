@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "proto/convert.h"
-#include "proto/strided.h"
-#include "proto/tensor_table.h"
+#include "proto/door/strided.h"
+#include "proto/door/tensor_table.h"
 
 namespace wb {
 namespace {

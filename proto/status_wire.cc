@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 
 #include "proto/convert.h"
-#include "proto/names.h"
+#include "proto/door/names.h"
 
 namespace wb {
 namespace {

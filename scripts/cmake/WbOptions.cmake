@@ -29,3 +29,8 @@ if(WB_SANITIZE)
   add_compile_options(-fsanitize=${WB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${WB_SANITIZE})
 endif()
+
+# Coverage for the fuzzers in everything they reach; only their own programs link libFuzzer's main.
+if(WB_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
