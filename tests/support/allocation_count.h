@@ -5,7 +5,8 @@
 namespace wb::test {
 
 /// How often this process has called operator new so far, on all threads. A binary that links
-/// allocation_count.cc has its own operator new; what C libraries allocate is not counted.
+/// allocation_count.cc has its own operator new; what C libraries allocate is not counted. Always 0
+/// under a sanitizer.
 [[nodiscard]] std::uint64_t AllocationCount();
 
 }  // namespace wb::test
