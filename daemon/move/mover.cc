@@ -28,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStartTime{60};  // UCX opens devices
 constexpr std::chrono::seconds kEndTime{2};     // for operations to end when the mover goes
 constexpr std::chrono::seconds kCountersTime{1};
+constexpr int kStepsPerTurn = 16;  // of progress, between two looks at what was posted
 
 /// A value that one thread waits for and another gives.
 template <typename T>
@@ -62,6 +63,7 @@ struct Mover::State {
   void Main(Handover<absl::Status>& started);
   /// Progress; then whether the loop may sleep on the descriptors.
   bool BeforeSleep();
+  bool MaySleep();
   void EndAll() const;
   void TearDown();
 
@@ -114,7 +116,13 @@ void Mover::State::Main(Handover<absl::Status>& started) {
 }
 
 bool Mover::State::BeforeSleep() {
-  if (executor->Progress()) return false;
+  for (int step = 0; step < kStepsPerTurn; ++step) {
+    if (!executor->Progress()) return MaySleep();
+  }
+  return false;
+}
+
+bool Mover::State::MaySleep() {
   if (broken) return true;
   const absl::StatusOr<bool> armed = fabric->Arm();
   if (!armed.ok()) {

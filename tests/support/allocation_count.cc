@@ -29,6 +29,10 @@ void* Allocate(std::size_t bytes) noexcept {
 
 }  // namespace
 
+// clang 14 does not declare these two by itself.
+void operator delete(void* memory, std::size_t bytes) noexcept;
+void operator delete[](void* memory, std::size_t bytes) noexcept;
+
 // Replaced as a set: what they allocate, they free.
 void* operator new(std::size_t bytes) {
   void* const memory = Allocate(bytes);

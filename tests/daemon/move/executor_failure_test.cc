@@ -153,6 +153,54 @@ TEST_CASE("a peer that goes away fails the attempt by its name", "[move]") {
   }
 }
 
+TEST_CASE("an attempt can be aborted while its lanes are being opened", "[move]") {
+  Pair pair(64'000);
+  pair.t.fabric->Withhold(true);  // it does not hear that its hello has gone through
+  pair.t.executor->Prepare(pair.Work(1, kRuns, kRuns)[0].work);
+  pair.world.DriveUntilQuiet();
+  REQUIRE(pair.t.events.prepared.empty());
+  pair.t.executor->Abort(AttemptId(1));
+  pair.world.DriveUntilQuiet();
+  REQUIRE(pair.t.events.ended.empty());
+  pair.t.fabric->Withhold(false);
+  pair.world.DriveUntil([&] { return Has(pair.t.events.ended, AttemptId(1)); });
+  REQUIRE(pair.t.events.prepared.empty());
+  Deliver(pair.world, pair.Work(2, kRuns, kRuns));
+  REQUIRE(pair.t.fabric->connects() == 2);
+}
+
+TEST_CASE("a prepared attempt fails when the lane it would use does", "[move]") {
+  Pair pair(64'000);
+  PrepareAll(pair.world, pair.Work(1, kRuns, kRuns));
+  pair.world.Remove(pair.r);
+  pair.world.DriveUntil([&] { return !FailureOf(pair.t, AttemptId(1)).ok(); });
+  REQUIRE_THAT(FailureText(pair.t), Contains("connection to r failed"));
+}
+
+TEST_CASE("an idle lane that fails is not used again", "[move]") {
+  Pair pair(64'000);
+  Deliver(pair.world, pair.Work(1, kRuns, kRuns));
+  std::vector<NodeWork> all = pair.Work(2, kRuns, kRuns);
+  pair.world.Remove(pair.r);
+  pair.world.DriveUntilQuiet();
+  MoveNode& anew = pair.world.Add("r");  // the same name and incarnation
+  const std::span<std::byte> target = anew.AddMemory(kRegion, 64'000);
+  all[0].work.peers[0] = anew.Address();
+  all[1].node = &anew;
+  Deliver(pair.world, all);
+  REQUIRE(std::equal(target.begin(), target.begin() + 50'000, pair.source.begin()));
+}
+
+TEST_CASE("a broken fabric fails every attempt with its own words", "[move]") {
+  Pair pair(64'000);
+  std::vector<NodeWork> all = pair.Work(1, kRuns, kRuns);
+  for (NodeWork& each : pair.Work(2, kRuns, kRows)) all.push_back(each);
+  PrepareAll(pair.world, all);
+  pair.r.executor->FailAll(absl::InternalError("the device is gone"));
+  REQUIRE_THAT(FailureText(pair.r), Contains("the device is gone"));
+  REQUIRE(pair.r.events.failed.size() == 2);
+}
+
 TEST_CASE("a peer that goes away after all has landed fails nothing", "[move]") {
   Pair pair(64'000);
   const std::vector<NodeWork> all = pair.Work(1, kRuns, kRows);
