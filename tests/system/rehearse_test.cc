@@ -1,0 +1,366 @@
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/solve/planner.h"
+#include "proto/convert.h"
+#include "tests/client/wbctl/scratch.h"
+#include "tests/support/catch.h"
+#include "tests/support/time_slack.h"
+#include "tests/system/wbctl_run.h"
+
+namespace wb {
+namespace {
+
+using nlohmann::json;
+using test::AllGone;
+using test::Example;
+using test::SafetensorsBytes;
+using test::Scratch;
+using test::Slack;
+using test::Wbctl;
+using test::WbctlResult;
+using test::WbctlRun;
+
+constexpr std::chrono::seconds kFailureBound{5};  // from a death to the end of wbctl
+
+struct Planned {
+  Job job;
+  Plan plan;
+  std::uint64_t rollout_bytes = 0;  // of elements that rollouts hold
+};
+
+Planned PlanOf(const std::filesystem::path& file) {
+  auto loaded = JobFromJson(Scratch::Read(file));
+  if (const auto* refusals = std::get_if<Refusals>(&loaded)) FAIL(refusals->front().text);
+  Planned planned{std::get<LoadedJob>(loaded).job, {}, 0};
+  auto solved = Solve(planned.job);
+  if (const auto* refusals = std::get_if<Refusals>(&solved)) FAIL(refusals->front().text);
+  planned.plan = std::get<Plan>(solved);
+  for (const Layout& layout : planned.job.layouts) {
+    if (layout.role != Role::kRollout) continue;
+    for (const Piece& piece : layout.pieces) {
+      planned.rollout_bytes += static_cast<std::uint64_t>(
+          piece.box.elements() * DtypeBytes(planned.job.tensor(piece.tensor).dtype));
+    }
+  }
+  return planned;
+}
+
+/// DESIGN section 8's example: a fused and interleaved trainer, a transposed and a padded param.
+std::string Gqa() {
+  return R"({ "job": "gqa",
+  "tensors": { "q": {"dtype": "BF16", "shape": [16, 2]}, "k": {"dtype": "BF16", "shape": [4, 2]}, "w": {"dtype": "FP32", "shape": [2, 3]} },
+  "workers": [
+    { "role": "TRAINER", "group": "policy", "rank": 0, "node": "n0",
+      "params": [
+        { "name": "linear_qkv.weight", "shape": [20, 2],
+          "pieces": [ {"tensor": "q", "box": {"lo": [0,0], "hi": [8,2]}, "at": [0,0]},  {"tensor": "k", "box": {"lo": [0,0], "hi": [2,2]}, "at": [8,0]},
+                      {"tensor": "q", "box": {"lo": [8,0], "hi": [16,2]}, "at": [10,0]}, {"tensor": "k", "box": {"lo": [2,0], "hi": [4,2]}, "at": [18,0]} ] },
+        { "name": "w_t", "shape": [3, 2], "pieces": [ {"tensor": "w", "box": {"lo": [0,0], "hi": [2,3]}, "at": [0,0], "axes": [1,0]} ] } ] },
+    { "role": "ROLLOUT", "group": "engine0", "rank": 0, "node": "n1",
+      "params": [
+        { "name": "qkv", "shape": [20, 2], "pieces": [ {"tensor": "q", "box": {"lo": [0,0], "hi": [16,2]}, "at": [0,0]}, {"tensor": "k", "box": {"lo": [0,0], "hi": [4,2]}, "at": [16,0]} ] },
+        { "name": "w", "shape": [2, 3], "strides": [4, 1], "dtype": "FP32", "pieces": [ {"tensor": "w", "box": {"lo": [0,0], "hi": [2,3]}, "at": [0,0]} ] } ] } ] })";
+}
+
+/// The elements of a dumped param.
+template <typename T>
+std::vector<T> Dumped(const std::filesystem::path& path) {
+  const std::string bytes = Scratch::Read(path);
+  REQUIRE(bytes.size() > 128);
+  std::vector<T> elements((bytes.size() - 128) / sizeof(T));
+  std::memcpy(elements.data(), bytes.data() + 128, elements.size() * sizeof(T));
+  return elements;
+}
+
+std::uint16_t Bf16(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return static_cast<std::uint16_t>(bits >> 16);
+}
+
+TEST_CASE("the example files rehearse over TCP, every byte verified", "[system]") {
+  const auto [name, processes] = GENERATE(table<std::string, std::size_t>(
+      {{"tiny-qwen3-moe.json", 20}, {"tiny-deepseek-moe.json", 10}}));
+  const Planned planned = PlanOf(Example(name));
+  const Plan& plan = planned.plan;
+  REQUIRE(static_cast<double>(std::max(plan.max_egress_bytes, plan.max_ingress_bytes)) <=
+          1.02 * static_cast<double>(plan.bound_bytes()));
+
+  const WbctlResult result =
+      Wbctl({"rehearse", Example(name).string(), "-o", "json", "--transport", "tcp"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const json out = json::parse(result.out);
+  REQUIRE(out["versions"].size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const json& version = out["versions"][i];
+    CAPTURE(version.dump(2));
+    REQUIRE(version["version"] == i + 1);
+    REQUIRE(version["bytes_planned"] == plan.bytes);
+    REQUIRE(version["bytes_moved"] == plan.bytes);
+    REQUIRE(version["bytes_by_path"]["tcp"] == plan.bytes - plan.intra_node_bytes);
+    REQUIRE(version["bound_bytes"] == plan.bound_bytes());
+    REQUIRE(version["verified_bytes"] == planned.rollout_bytes);
+    REQUIRE(version["average_stall_ms"] > 0.0);
+    REQUIRE(version["end_to_end_ms"] > 0.0);
+    REQUIRE(version["gb_per_s"] > 0.0);
+  }
+  std::set<pid_t> pids;
+  for (const char* kind : {"daemons", "workers"}) {
+    for (const json& pid : out["processes"][kind]) pids.insert(pid.get<pid_t>());
+  }
+  REQUIRE(pids.size() == processes);
+  REQUIRE(AllGone({pids.begin(), pids.end()}));
+}
+
+TEST_CASE("what lands is what the trainers hold, through every stride and axis", "[system]") {
+  const Scratch scratch;
+  const auto file = scratch.Write("gqa.json", Gqa());
+  const WbctlResult result =
+      Wbctl({"rehearse", file.string(), "--fill", "index", "--dump", scratch.path() / "dump"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  // Version 3: q holds 3..34, k holds 3..10, w holds 3..8.
+  std::vector<std::uint16_t> qkv;
+  for (int i = 0; i < 32; ++i) qkv.push_back(Bf16(static_cast<float>(i + 3)));
+  for (int i = 0; i < 8; ++i) qkv.push_back(Bf16(static_cast<float>(i + 3)));
+  REQUIRE(Dumped<std::uint16_t>(scratch.path() / "dump/engine0-0-qkv.npy") == qkv);
+  REQUIRE(Dumped<float>(scratch.path() / "dump/engine0-0-w.npy") ==
+          std::vector<float>{3, 4, 5, 6, 7, 8});
+}
+
+TEST_CASE("versions are numbered from where they are told to", "[system]") {
+  const Scratch scratch;
+  const auto file = scratch.Write("gqa.json", Gqa());
+  const WbctlResult result = Wbctl({"rehearse", file.string(), "-o", "json", "--versions", "2",
+                                    "--first-version", "501", "--fill", "row"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const json versions = json::parse(result.out)["versions"];
+  REQUIRE(versions[0]["version"] == 501);
+  REQUIRE(versions[1]["version"] == 502);
+}
+
+TEST_CASE("a table is printed where no JSON is asked for", "[system]") {
+  const Scratch scratch;
+  const WbctlResult result = Wbctl({"rehearse", scratch.Write("gqa.json", Gqa()).string()});
+  REQUIRE(result.exit_code == 0);
+  REQUIRE_THAT(result.out, Catch::Contains("GB/s") && Catch::Contains("every byte verified"));
+}
+
+TEST_CASE("a bit spoilt at either end is found where it lands", "[system]") {
+  const Scratch scratch;
+  const auto file = scratch.Write("gqa.json", Gqa());
+  const std::string spoilt = GENERATE("policy/0", "engine0/0");
+  const WbctlResult result =
+      Wbctl({"rehearse", file.string(), "--fill", "index", "--flip", spoilt, "-o", "json"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 4);
+  // k is the first tensor by name; its first element holds version 1 + index 0, or the bit beside.
+  REQUIRE_THAT(result.err, Catch::Contains("version 1, worker engine0/0: 1 elements") &&
+                               Catch::Contains("param qkv, tensor k, index [0,0]: got 0x3f81, "
+                                               "wanted 0x3f80"));
+  const json out = json::parse(result.out);
+  REQUIRE(out["versions"].size() == 1);
+  REQUIRE(out["mismatches"].back()["worker"] == spoilt);
+}
+
+TEST_CASE("refused files are refused before anything starts, with every reason", "[system]") {
+  struct Bad {
+    std::string text;
+    std::string reason;
+  };
+  std::string uncovered = Gqa();
+  uncovered.replace(uncovered.find(R"("hi": [8,2])"), 11, R"("hi": [7,2])");
+  const Bad bad = GENERATE_COPY(
+      values<Bad>({{"", ""}, {"{ \"job\": ", ""}, {Gqa().substr(0, 900), ""}, {uncovered, "q"}}));
+  const Scratch scratch;
+  const auto file = scratch.Write("bad.json", bad.text);
+  const WbctlResult result = Wbctl({"rehearse", file.string(), "-v", "-o", "json"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 2);
+  REQUIRE_THAT(result.err, !Catch::Contains("pid"));
+  const json refusals = json::parse(result.out)["refusals"];
+  REQUIRE_FALSE(refusals.empty());
+  REQUIRE(refusals[0]["tensor"] == bad.reason);
+  REQUIRE_THAT(result.err, Catch::Contains(refusals[0]["text"].get<std::string>()));
+}
+
+TEST_CASE("wrong options are usage errors", "[system]") {
+  const std::string file = Example("tiny-qwen3-moe.json").string();
+  const auto arguments = GENERATE_COPY(
+      values<std::vector<std::string>>({{"rehearse"},
+                                        {"rehearse", file, "--fill", "zero"},
+                                        {"rehearse", file, "--versions", "0"},
+                                        {"rehearse", file, "--export", "/tmp/x"},
+                                        {"rehearse", file, "--transport", "carrier-pigeon"},
+                                        {"rehearse", file, "--flip", "engine9/0"}}));
+  REQUIRE(Wbctl(arguments).exit_code == 3);
+}
+
+TEST_CASE("a killed worker ends the rehearsal with its name and nothing left", "[system]") {
+  WbctlRun run({"rehearse", Example("tiny-qwen3-moe.json").string(), "-v", "--versions", "100000"});
+  run.AwaitErr("version 1 checked");
+  const std::string name = GENERATE("worker engine0/1", "worker policy/3");
+  const pid_t pid = run.PidOf(name);
+  const std::vector<pid_t> pids = run.Pids();
+  REQUIRE(pids.size() == 20);
+  REQUIRE(::kill(pid, SIGKILL) == 0);
+  const WbctlResult result = run.Finish(kFailureBound);
+  REQUIRE(result.exit_code == 1);
+  REQUIRE_THAT(result.err, Catch::Contains("wbctl: " + name + " (pid " + std::to_string(pid) +
+                                           ") was killed by signal 9 (Killed)") &&
+                               Catch::Contains("its log"));
+  REQUIRE(run.LeftBehind().empty());
+  REQUIRE(AllGone(pids));
+}
+
+TEST_CASE("a killed daemon ends the rehearsal with its name, log and nothing left", "[system]") {
+  WbctlRun run({"rehearse", Example("tiny-qwen3-moe.json").string(), "-v", "--versions", "100000"});
+  run.AwaitErr("version 1 checked");
+  const std::string node = GENERATE("rollout0", "trainer1");
+  const pid_t pid = run.PidOf("daemon of node " + node);
+  const std::vector<pid_t> pids = run.Pids();
+  REQUIRE(::kill(pid, SIGKILL) == 0);
+  const WbctlResult result = run.Finish(kFailureBound);
+  REQUIRE(result.exit_code == 1);
+  REQUIRE_THAT(result.err, Catch::Contains("wbctl: daemon of node " + node + " (pid " +
+                                           std::to_string(pid) + ") was killed by signal 9") &&
+                               Catch::Contains("its log ends with:"));
+  REQUIRE(run.LeftBehind().empty());
+  REQUIRE(AllGone(pids));
+}
+
+TEST_CASE("a worker that stands still is named when its time is over", "[system]") {
+  const Scratch scratch;
+  WbctlRun run({"rehearse", scratch.Write("gqa.json", Gqa()).string(), "-v", "--versions", "100000",
+                "--timeout", "2"});
+  run.AwaitErr("version 1 checked");
+  REQUIRE(::kill(run.PidOf("worker engine0/0"), SIGSTOP) == 0);
+  const WbctlResult result = run.Finish(std::chrono::seconds(2 + 5 + 5));
+  REQUIRE(result.exit_code == 1);
+  REQUIRE_THAT(result.err, Catch::Contains("engine0/0"));
+  REQUIRE(run.LeftBehind().empty());
+  REQUIRE(AllGone(run.Pids()));
+}
+
+TEST_CASE("a signal to wbctl ends everything it has started", "[system]") {
+  const int signal = GENERATE(SIGINT, SIGTERM);
+  const Scratch scratch;
+  WbctlRun run(
+      {"rehearse", scratch.Write("gqa.json", Gqa()).string(), "-v", "--versions", "100000"});
+  run.AwaitErr("version 1 checked");
+  REQUIRE(::kill(run.pid(), signal) == 0);
+  const WbctlResult result = run.Finish(kFailureBound);
+  REQUIRE(result.exit_code == 1);
+  REQUIRE_THAT(result.err, Catch::Contains("stopped by"));
+  REQUIRE(run.LeftBehind().empty());
+  REQUIRE(AllGone(run.Pids()));
+}
+
+TEST_CASE("a killed wbctl takes its processes with it", "[system]") {
+  const Scratch scratch;
+  WbctlRun run(
+      {"rehearse", scratch.Write("gqa.json", Gqa()).string(), "-v", "--versions", "100000"});
+  run.AwaitErr("version 1 checked");
+  REQUIRE(::kill(run.pid(), SIGKILL) == 0);
+  REQUIRE(run.Finish(kFailureBound).exit_code == -1);
+  REQUIRE(AllGone(run.Pids()));
+}
+
+TEST_CASE("the folder of a rehearsal is kept on request", "[system]") {
+  const Scratch scratch;
+  WbctlRun run({"rehearse", scratch.Write("gqa.json", Gqa()).string(), "--keep", "-v"});
+  REQUIRE(run.Finish(std::chrono::seconds(60)).exit_code == 0);
+  REQUIRE(run.LeftBehind().size() == 1);
+}
+
+/// Three tensors: a matrix, a vector and a scalar, each of another dtype.
+std::string SmallModel(char first) {
+  std::string data;
+  for (int i = 0; i < 7 * 5 * 4 + 6 + 1; ++i) data.push_back(static_cast<char>(first + i % 91));
+  return SafetensorsBytes(
+      R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[7,5],"data_offsets":[0,140]},)"
+      R"("b":{"dtype":"BF16","shape":[3],"data_offsets":[140,146]},)"
+      R"("s":{"dtype":"U8","shape":[],"data_offsets":[146,147]}}  )",
+      data);
+}
+
+std::filesystem::path LayoutOf(const Scratch& scratch, const std::filesystem::path& checkpoint) {
+  const WbctlResult layout = Wbctl({"layout", checkpoint.string(), "--trainer", "rows:2",
+                                    "--rollout", "columns:4", "--rollout", "replicated:2"});
+  REQUIRE(layout.exit_code == 0);
+  return scratch.Write("layout.json", layout.out);
+}
+
+TEST_CASE("a checkpoint comes out of the rollouts byte for byte", "[system]") {
+  const Scratch scratch;
+  const auto checkpoint = scratch.Write("m.safetensors", SmallModel('a'));
+  const auto layout = LayoutOf(scratch, checkpoint);
+  const auto out = scratch.path() / "out.safetensors";
+  const std::string versions = GENERATE("1", "3");
+  const WbctlResult result =
+      Wbctl({"rehearse", layout.string(), "--checkpoint", checkpoint.string(), "--export",
+             out.string(), "--versions", versions});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  REQUIRE_THAT(result.out, Catch::Contains("exported"));
+  REQUIRE(Scratch::Read(out) == SmallModel('a'));
+}
+
+TEST_CASE("an export that differs from its checkpoint is kept and told", "[system]") {
+  const Scratch scratch;
+  const auto checkpoint = scratch.Write("m.safetensors", SmallModel('a'));
+  const auto layout = LayoutOf(scratch, checkpoint);
+  const auto out = scratch.path() / "out.safetensors";
+  const WbctlResult result =
+      Wbctl({"rehearse", layout.string(), "--checkpoint", checkpoint.string(), "--export",
+             out.string(), "--flip", "engine0/3"});
+  REQUIRE(result.exit_code == 4);
+  REQUIRE_THAT(result.err, Catch::Contains("worker engine0/3: 1 elements"));
+  REQUIRE(Scratch::Read(out).size() == SmallModel('a').size());
+}
+
+TEST_CASE("a sharded checkpoint is exported as its shards", "[system]") {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch.path() / "m");
+  scratch.Write("m/a.safetensors", SmallModel('a'));
+  const std::string other =
+      SafetensorsBytes(R"({"u":{"dtype":"I16","shape":[2,2],"data_offsets":[0,8]}})", "abcdefgh");
+  scratch.Write("m/b.safetensors", other);
+  const auto layout = LayoutOf(scratch, scratch.path() / "m");
+  const WbctlResult result = Wbctl({"rehearse", layout.string(), "--checkpoint",
+                                    scratch.path() / "m", "--export", scratch.path() / "out"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  REQUIRE(Scratch::Read(scratch.path() / "out/a.safetensors") == SmallModel('a'));
+  REQUIRE(Scratch::Read(scratch.path() / "out/b.safetensors") == other);
+}
+
+TEST_CASE("a checkpoint that is damaged or another's is refused by name", "[system]") {
+  const Scratch scratch;
+  const auto checkpoint = scratch.Write("m.safetensors", SmallModel('a'));
+  const auto layout = LayoutOf(scratch, checkpoint);
+  const auto refused = [&](const std::string& bytes) {
+    const auto bad = scratch.Write("bad.safetensors", bytes);
+    const WbctlResult result = Wbctl({"rehearse", layout.string(), "--checkpoint", bad.string()});
+    REQUIRE(result.exit_code == 2);
+    return result.err;
+  };
+  REQUIRE_THAT(refused(SmallModel('a').substr(0, 200)), Catch::Contains("truncated"));
+  std::string other = SmallModel('a');
+  other.replace(other.find("[7,5]"), 5, "[5,7]");
+  REQUIRE_THAT(refused(other), Catch::Contains("tensor w is FP32 [7,5] in the layout file and "
+                                               "FP32 [5,7] in the checkpoint"));
+}
+
+}  // namespace
+}  // namespace wb
