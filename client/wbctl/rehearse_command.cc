@@ -107,6 +107,7 @@ ExitCode RunRehearse(const CommandOptions& options) {
   RehearsalResult result;
   const absl::Status status = Rehearse(
       {input.job, input.plan, input.checkpoint ? &*input.checkpoint : nullptr}, rehearsal, result);
+  if (!result.kept.empty()) std::cerr << "kept: " << result.kept.string() << '\n';
   if (!status.ok()) return PrintFailure(status);
   std::cout << (options.output == OutputFormat::kJson ? ToJson(result) : ToTable(result))
             << std::flush;

@@ -279,8 +279,10 @@ TEST_CASE("a killed wbctl takes its processes with it", "[system]") {
 TEST_CASE("the folder of a rehearsal is kept on request", "[system]") {
   const Scratch scratch;
   WbctlRun run({"rehearse", scratch.Write("gqa.json", Gqa()).string(), "--keep", "-v"});
-  REQUIRE(run.Finish(std::chrono::seconds(60)).exit_code == 0);
+  const WbctlResult result = run.Finish(std::chrono::seconds(60));
+  REQUIRE(result.exit_code == 0);
   REQUIRE(run.LeftBehind().size() == 1);
+  REQUIRE_THAT(result.err, Catch::Contains("kept: ") && Catch::Contains(run.LeftBehind().front()));
 }
 
 /// Three tensors: a matrix, a vector and a scalar, each of another dtype.

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -23,13 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxNoticeBytes = 4096;
-
-sigset_t StopSignals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
-  return set;
-}
 
 absl::StatusOr<FdHandle> BindNotify(const std::filesystem::path& path) {
   sockaddr_un address{};
@@ -58,30 +50,21 @@ int MillisecondsUntil(Clock::time_point deadline) {
 
 }  // namespace
 
-absl::StatusOr<Supervisor> Supervisor::Create(const std::filesystem::path& notify_path) {
-  Supervisor supervisor;
-  WB_ASSIGN_OR_RETURN(supervisor.notify_, BindNotify(notify_path));
-  supervisor.notify_path_ = notify_path;
-  const sigset_t stop = StopSignals();
-  supervisor.signals_ = FdHandle(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!supervisor.signals_) return absl::ErrnoToStatus(errno, "cannot make a signalfd");
-  if (::pthread_sigmask(SIG_BLOCK, &stop, nullptr) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot block signals");
-  }
-  return supervisor;
+absl::StatusOr<Supervisor> Supervisor::Create(const std::filesystem::path& notify_path,
+                                              const StopSignals& signals) {
+  WB_ASSIGN_OR_RETURN(FdHandle notify, BindNotify(notify_path));
+  return Supervisor(notify_path, std::move(notify), signals);
 }
 
 Supervisor::Supervisor(Supervisor&&) noexcept = default;
 
 Supervisor::~Supervisor() {
-  if (!signals_) return;  // moved from, or never made
+  if (!notify_) return;  // moved from
   // All at once first, so that their ends overlap; then each is reaped.
   for (const Watched& watched : watched_) watched.child.Signal(SIGKILL);
   watched_.clear();
   std::error_code ignored;  // the folder may be gone already
   std::filesystem::remove(notify_path_, ignored);
-  const sigset_t stop = StopSignals();
-  ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
 }
 
 absl::StatusOr<std::size_t> Supervisor::StartNotifying(ChildOptions options) {
@@ -108,12 +91,10 @@ absl::Status Supervisor::Send(std::size_t index, const std::string& message) con
 }
 
 std::optional<SupervisorEvent> Supervisor::TakeSignal() const {
-  signalfd_siginfo info{};
-  if (::read(signals_.get(), &info, sizeof(info)) != sizeof(info)) return std::nullopt;
-  return SupervisorEvent{.kind = SupervisorEvent::Kind::kSignal,
-                         .child = 0,
-                         .text = "",
-                         .signal = static_cast<int>(info.ssi_signo)};
+  const std::optional<int> signal = signals_.Take();
+  if (!signal) return std::nullopt;
+  return SupervisorEvent{
+      .kind = SupervisorEvent::Kind::kSignal, .child = 0, .text = "", .signal = *signal};
 }
 
 std::optional<SupervisorEvent> Supervisor::TakeNotice() const {
@@ -165,7 +146,7 @@ std::optional<SupervisorEvent> Supervisor::TakeAny() {
 }
 
 absl::Status Supervisor::Poll(Clock::time_point deadline) const {
-  std::vector<pollfd> fds{{signals_.get(), POLLIN, 0}, {notify_.get(), POLLIN, 0}};
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}, {notify_.get(), POLLIN, 0}};
   for (const Watched& watched : watched_) {
     if (!watched.end_told) fds.push_back({watched.child.pidfd(), POLLIN, 0});
     if (watched.control) fds.push_back({watched.control->fd(), POLLIN, 0});

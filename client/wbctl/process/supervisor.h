@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 
 #include "client/wbctl/process/child.h"
 #include "client/wbctl/process/control_channel.h"
+#include "client/wbctl/process/stop_signals.h"
 #include "planner/base/fd_handle.h"
 
 namespace wb {
@@ -33,12 +35,12 @@ struct SupervisorEvent {
 
 /// The children of this process, watched together: their ends, their messages, and the signals
 /// that ask us to stop. One poll, no thread. All children end with it, and the notify socket's
-/// file goes. Only one at a time: while it lives SIGINT, SIGTERM and SIGHUP are blocked and come
-/// out of Next as events.
+/// file goes. Thread-compatible, move-only; `signals` outlives it.
 class Supervisor {
  public:
   /// Binds a datagram socket at `notify_path`, which must not exist yet.
-  static absl::StatusOr<Supervisor> Create(const std::filesystem::path& notify_path);
+  static absl::StatusOr<Supervisor> Create(const std::filesystem::path& notify_path,
+                                           const StopSignals& signals);
   ~Supervisor();
   Supervisor(Supervisor&&) noexcept;
   Supervisor& operator=(Supervisor&&) = delete;
@@ -67,7 +69,8 @@ class Supervisor {
     std::optional<ControlChannel> control;
     bool end_told = false;
   };
-  Supervisor() = default;
+  Supervisor(std::filesystem::path notify_path, FdHandle notify, const StopSignals& signals)
+      : notify_path_(std::move(notify_path)), notify_(std::move(notify)), signals_(signals) {}
   std::optional<SupervisorEvent> TakeSignal() const;
   std::optional<SupervisorEvent> TakeNotice() const;
   std::optional<SupervisorEvent> TakeFrom(std::size_t index);
@@ -77,7 +80,7 @@ class Supervisor {
 
   std::filesystem::path notify_path_;
   FdHandle notify_;
-  FdHandle signals_;
+  const StopSignals& signals_;
   std::vector<Watched> watched_;
 };
 

@@ -72,11 +72,12 @@ Cluster::Cluster(const LoadedJob& job, ClusterOptions options, Supervisor superv
 absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(const LoadedJob& job,
                                                         const ClusterOptions& options,
                                                         const WorkerSpec& common,
-                                                        const std::string& flip) {
-  WB_ASSIGN_OR_RETURN(Supervisor supervisor, Supervisor::Create(options.run_directory / "notify"));
+                                                        const StopSignals& signals) {
+  WB_ASSIGN_OR_RETURN(Supervisor supervisor,
+                      Supervisor::Create(options.run_directory / "notify", signals));
   std::unique_ptr<Cluster> cluster(new Cluster(job, options, std::move(supervisor)));
   WB_RETURN_IF_ERROR(cluster->StartDaemons());
-  WB_RETURN_IF_ERROR(cluster->StartWorkers(common, flip));
+  WB_RETURN_IF_ERROR(cluster->StartWorkers(common));
   return cluster;
 }
 
@@ -136,7 +137,7 @@ absl::StatusOr<std::string> Cluster::AwaitReady(std::size_t first, std::size_t c
   return leader;
 }
 
-absl::Status Cluster::StartWorkers(const WorkerSpec& common, const std::string& flip) {
+absl::Status Cluster::StartWorkers(const WorkerSpec& common) {
   std::map<std::string, std::int32_t> world_sizes;
   for (const Layout& layout : job_.job.layouts) ++world_sizes[layout.name.group];
   for (std::size_t i = 0; i < job_.job.layouts.size(); ++i) {
@@ -145,7 +146,7 @@ absl::Status Cluster::StartWorkers(const WorkerSpec& common, const std::string& 
     spec.world_size = world_sizes[layout.name.group];
     spec.socket =
         (DaemonDirectory(options_.run_directory, node_of_[layout.node]) / "worker.sock").string();
-    spec.flip = layout.name.ToString() == flip;
+    spec.flip = layout.name.ToString() == options_.flip;
     WB_RETURN_IF_ERROR(StartWorker(i, std::move(spec)));
   }
   return AwaitReports(Range(nodes_.size(), supervisor_.size()), Step::kJoin, "joining").status();
@@ -181,9 +182,8 @@ absl::StatusOr<std::vector<StepReport>> Cluster::Take(const Order& order,
     }
   }
   for (const std::size_t worker : workers) {
-    // A worker that is gone is no news here: its end is the next event.
     const absl::Status sent = supervisor_.Send(worker, message);
-    if (!sent.ok() && supervisor_.child(worker).Ended().empty()) return sent;
+    if (!sent.ok()) return Explain(sent);
   }
   return AwaitReports(workers, order.step, doing);
 }
@@ -228,7 +228,9 @@ absl::StatusOr<StepReport> Cluster::ReadReport(const SupervisorEvent& event,
 absl::Status Cluster::Leave() {
   const std::vector<std::size_t> workers = Range(nodes_.size(), supervisor_.size());
   for (const std::size_t worker : workers) {
-    WB_RETURN_IF_ERROR(supervisor_.Send(worker, ToJson(Order{.step = Step::kLeave, .paths = {}})));
+    const absl::Status sent =
+        supervisor_.Send(worker, ToJson(Order{.step = Step::kLeave, .paths = {}}));
+    if (!sent.ok()) return Explain(sent);
   }
   WB_RETURN_IF_ERROR(AwaitEnds(workers, "leaving"));
   const std::vector<std::size_t> daemons = Range(0, nodes_.size());
@@ -266,6 +268,18 @@ absl::Status Cluster::Failure(const SupervisorEvent& event, const std::string& d
   }
   return absl::InternalError(
       absl::StrCat(Describe(event.child), " said out of turn, ", doing, ": ", event.text));
+}
+
+absl::Status Cluster::Explain(const absl::Status& status) {
+  const Clock::time_point deadline = Clock::now() + kSettle;
+  while (true) {
+    WB_ASSIGN_OR_RETURN(const auto event, supervisor_.Next(deadline));
+    if (!event) return status;
+    if (event->kind == SupervisorEvent::Kind::kEnded ||
+        event->kind == SupervisorEvent::Kind::kSignal) {
+      return Failure(*event, std::string(status.message()));
+    }
+  }
 }
 
 absl::Status Cluster::Late(const std::vector<std::size_t>& children,

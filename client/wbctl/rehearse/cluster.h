@@ -24,6 +24,7 @@ struct ClusterOptions {
   std::filesystem::path daemon_binary;
   std::filesystem::path worker_binary;               // this program
   std::filesystem::path run_directory;               // private, with a short path
+  std::string flip;                                  // the worker that spoils a bit; empty: none
   std::string transport = "tcp";                     // as the daemons' data.transports
   std::chrono::milliseconds timeout{0};              // of any one step
   std::function<void(const std::string&)> progress;  // a line a process; may be empty
@@ -38,11 +39,11 @@ struct ClusterOptions {
 class Cluster {
  public:
   /// Starts the daemons and then the workers; returns when every worker has joined. `common` is
-  /// what all workers' specs share, and `flip` names the worker that shall spoil a bit, or "".
+  /// what all workers' specs share; `signals` outlives the cluster.
   static absl::StatusOr<std::unique_ptr<Cluster>> Start(const LoadedJob& job,
                                                         const ClusterOptions& options,
                                                         const WorkerSpec& common,
-                                                        const std::string& flip);
+                                                        const StopSignals& signals);
 
   /// All workers take a step, or with `only_group` those of one group; one report for each, in the
   /// job's order.
@@ -50,6 +51,10 @@ class Cluster {
                                                const std::string& only_group = "");
   /// The workers leave, the daemons drain; an error names who did not end well.
   absl::Status Leave();
+
+  /// The cause of an error that shows elsewhere: a process that has ended, or a signal, if one
+  /// shows within a second; else `status` itself.
+  absl::Status Explain(const absl::Status& status);
 
   /// The leader's ops door, as gRPC names it.
   std::string leader_target() const;
@@ -62,7 +67,7 @@ class Cluster {
   absl::Status StartDaemon(std::size_t node, const std::string& leader_address);
   std::size_t WorkersOn(const std::string& node) const;
   absl::StatusOr<std::string> AwaitReady(std::size_t first, std::size_t count);
-  absl::Status StartWorkers(const WorkerSpec& common, const std::string& flip);
+  absl::Status StartWorkers(const WorkerSpec& common);
   absl::Status StartWorker(std::size_t worker, WorkerSpec spec);
   absl::StatusOr<std::vector<StepReport>> AwaitReports(const std::vector<std::size_t>& workers,
                                                        Step step,

@@ -11,6 +11,7 @@
 
 #include "client/wbctl/contents/checkpoint_copy.h"
 #include "client/wbctl/contents/same_storage.h"
+#include "client/wbctl/process/stop_signals.h"
 #include "client/wbctl/rehearse/cluster.h"
 #include "client/wbctl/rehearse/leader_counters.h"
 #include "client/wbctl/rehearse/run_directory.h"
@@ -119,8 +120,9 @@ absl::StatusOr<VersionResult> RunVersion(Cluster& cluster,
     const Order order{.step = step, .version = number, .paths = {}};
     WB_RETURN_IF_ERROR(cluster.Take(order).status());
   }
-  WB_ASSIGN_OR_RETURN(const auto known, leader.Ask(job.name, number, kAskTimeout));
-  AddCounters(known, version);
+  const auto known = leader.Ask(job.name, number, kAskTimeout);
+  if (!known.ok()) return cluster.Explain(known.status());
+  AddCounters(*known, version);
   if (version.bytes_planned != input.plan.bytes) {
     return absl::InternalError(absl::StrCat("the leader planned ", version.bytes_planned,
                                             " bytes for the same layouts, this program ",
@@ -201,21 +203,24 @@ absl::Status Rehearse(const RehearsalInput& input,
   if (!options.dump.empty()) {
     WB_RETURN_IF_ERROR(MakeDumpFolder(options.dump));
   }
-  // Declared before the cluster: the processes end before their folder goes.
+  // Declared in this order: the processes end first, then their folder goes, and only then may a
+  // signal end this process.
+  WB_ASSIGN_OR_RETURN(const StopSignals signals, StopSignals::Block());
   WB_ASSIGN_OR_RETURN(RunDirectory directory, RunDirectory::Create());
   if (options.keep) {
     directory.Keep();
-    if (options.progress) options.progress("kept: " + directory.path().string());
+    result.kept = directory.path();
   }
   const ClusterOptions cluster_options{.daemon_binary = options.daemon_binary,
                                        .worker_binary = options.worker_binary,
                                        .run_directory = directory.path(),
+                                       .flip = options.flip,
                                        .transport = options.transport,
                                        .timeout = options.timeout,
                                        .progress = options.progress};
   WB_ASSIGN_OR_RETURN(
       std::unique_ptr<Cluster> cluster,
-      Cluster::Start(input.job, cluster_options, CommonSpec(input.job.job, options), options.flip));
+      Cluster::Start(input.job, cluster_options, CommonSpec(input.job.job, options), signals));
   return RunSteps(*cluster, input, options, result);
 }
 

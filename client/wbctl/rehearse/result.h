@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -45,6 +46,7 @@ struct RehearsalResult {
   std::vector<WorkerMismatches> mismatches;
   std::vector<std::string> export_differences;  // sentences
   bool exported = false;
+  std::filesystem::path kept;  // the run directory, where it was to be kept
 
   bool differs() const { return !mismatches.empty() || !export_differences.empty(); }
 };

@@ -185,9 +185,11 @@ void RehearsalWorker::WithContents(std::uint64_t version,
 }
 
 absl::Status RehearsalWorker::Prepare(std::uint64_t version) {
-  // A rollout forgets the version before, so that bytes that did not come show.
-  memory_->Blank();
-  if (!trainer()) return absl::OkStatus();
+  if (!trainer()) {
+    // It forgets the version before, so that bytes that did not come show.
+    memory_->Blank();
+    return absl::OkStatus();
+  }
   CheckResult check;
   WithContents(version, [&](const Contents& contents) {
     memory_->Write(contents);

@@ -51,7 +51,8 @@ bool Vanishes(const std::function<bool()>& gone) {
 
 TEST_CASE("a child's end is told once, with how it ended", "[wbctl][process]") {
   const Scratch scratch;
-  auto supervisor = Supervisor::Create(scratch.path() / "notify");
+  const auto signals = StopSignals::Block();
+  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
   REQUIRE(supervisor.ok());
   const auto [script, text] = GENERATE(
       table<std::string, std::string>({{"exit 0", "exited with code 0"},
@@ -68,7 +69,8 @@ TEST_CASE("a child's end is told once, with how it ended", "[wbctl][process]") {
 
 TEST_CASE("what a child printed is the tail of its log", "[wbctl][process]") {
   const Scratch scratch;
-  auto supervisor = Supervisor::Create(scratch.path() / "notify");
+  const auto signals = StopSignals::Block();
+  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
   const auto child = supervisor->StartControlled(Shell(scratch, "seq 1 30; echo bad >&2; exit 1"));
   REQUIRE(child.ok());
   REQUIRE(Awaited(*supervisor).kind == Kind::kEnded);
@@ -78,7 +80,8 @@ TEST_CASE("what a child printed is the tail of its log", "[wbctl][process]") {
 
 TEST_CASE("a program that cannot be run is an error that names it", "[wbctl][process]") {
   const Scratch scratch;
-  auto supervisor = Supervisor::Create(scratch.path() / "notify");
+  const auto signals = StopSignals::Block();
+  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
   ChildOptions options = Shell(scratch, "");
   options.argv = {"/nonexistent/program"};
   const auto child = supervisor->StartControlled(options);
@@ -88,7 +91,8 @@ TEST_CASE("a program that cannot be run is an error that names it", "[wbctl][pro
 
 TEST_CASE("readiness comes from the child that sent it", "[wbctl][process]") {
   const Scratch scratch;
-  auto supervisor = Supervisor::Create(scratch.path() / "notify");
+  const auto signals = StopSignals::Block();
+  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
   REQUIRE(supervisor->StartNotifying(Shell(scratch, "exec cat /dev/zero > /dev/null")).ok());
   const std::string send =
       "import os,socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto("
@@ -108,7 +112,8 @@ TEST_CASE("all children and their children end with the supervisor", "[wbctl][pr
   pid_t pid = 0;
   const auto start = std::chrono::steady_clock::now();
   {
-    auto supervisor = Supervisor::Create(scratch.path() / "notify");
+    const auto signals = StopSignals::Block();
+    auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
     const auto child = supervisor->StartControlled(
         Shell(scratch, "sleep 600 & echo started >&3; trap '' TERM; wait"));
     REQUIRE(child.ok());
@@ -127,7 +132,8 @@ TEST_CASE("children end when the process that started them is killed", "[wbctl][
   const pid_t middle = ::fork();
   REQUIRE(middle >= 0);
   if (middle == 0) {
-    auto supervisor = Supervisor::Create(scratch.path() / "notify");
+    const auto signals = StopSignals::Block();
+    auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
     const auto child = supervisor->StartControlled(Shell(scratch, "exec sleep 600"));
     std::ofstream(scratch.path() / "pid.new") << supervisor->child(*child).pid();
     std::filesystem::rename(scratch.path() / "pid.new", scratch.path() / "pid");
@@ -144,7 +150,8 @@ TEST_CASE("children end when the process that started them is killed", "[wbctl][
 
 TEST_CASE("a signal to us is an event while a supervisor lives", "[wbctl][process]") {
   const Scratch scratch;
-  auto supervisor = Supervisor::Create(scratch.path() / "notify");
+  const auto signals = StopSignals::Block();
+  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
   REQUIRE(::raise(SIGTERM) == 0);
   const SupervisorEvent event = Awaited(*supervisor);
   REQUIRE(event.kind == Kind::kSignal);
@@ -153,7 +160,8 @@ TEST_CASE("a signal to us is an event while a supervisor lives", "[wbctl][proces
 
 TEST_CASE("what a child said comes before its end", "[wbctl][process]") {
   const Scratch scratch;
-  auto supervisor = Supervisor::Create(scratch.path() / "notify");
+  const auto signals = StopSignals::Block();
+  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
   REQUIRE(supervisor->StartControlled(Shell(scratch, "echo one >&3; echo two >&3")).ok());
   REQUIRE(Awaited(*supervisor).text == "one\n");
   REQUIRE(Awaited(*supervisor).text == "two\n");
@@ -162,7 +170,8 @@ TEST_CASE("what a child said comes before its end", "[wbctl][process]") {
 
 TEST_CASE("a child has its descriptors and no other of ours", "[wbctl][process]") {
   const Scratch scratch;
-  auto supervisor = Supervisor::Create(scratch.path() / "notify");
+  const auto signals = StopSignals::Block();
+  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
   REQUIRE(supervisor->StartControlled(Shell(scratch, "ls /proc/self/fd >&3")).ok());
   // 0 to 2 and the channel; 4 is ls's own, reading the folder
   REQUIRE(Awaited(*supervisor).text == "0\n1\n2\n3\n4\n");
@@ -170,9 +179,10 @@ TEST_CASE("a child has its descriptors and no other of ours", "[wbctl][process]"
 
 TEST_CASE("the notify socket's path must be free and short", "[wbctl][process]") {
   const Scratch scratch;
-  const auto taken = Supervisor::Create(scratch.Write("file", ""));
+  const auto signals = StopSignals::Block();
+  const auto taken = Supervisor::Create(scratch.Write("file", ""), *signals);
   REQUIRE_THAT(std::string(taken.status().message()), Catch::Contains("Address already in use"));
-  const auto deep = Supervisor::Create(scratch.path() / std::string(120, 'x'));
+  const auto deep = Supervisor::Create(scratch.path() / std::string(120, 'x'), *signals);
   REQUIRE_THAT(std::string(deep.status().message()), Catch::Contains("want less than 108"));
 }
 
