@@ -52,11 +52,6 @@ std::optional<std::uint32_t> Balancer::Lightest(std::uint32_t traffic_class,
   return lightest;
 }
 
-bool Balancer::Holds(std::uint32_t traffic_class, std::uint32_t sender) const {
-  const std::vector<std::uint32_t>& holders = classes_[traffic_class].holders;
-  return std::binary_search(holders.begin(), holders.end(), sender);
-}
-
 // How many rows of `part` to give so that the sender or the receiver comes to the target, or, where
 // the receiver has no room below it, both to the same load; 0 when the part may not be split.
 std::int64_t Balancer::RowsToGive(const SentPart& part,
@@ -75,29 +70,32 @@ std::int64_t Balancer::RowsToGive(const SentPart& part,
   return least > most ? 0 : std::clamp(rows_of(give), least, most);
 }
 
+// A step counts that leaves the fuller of its two ends below what the sender has now.
+void Balancer::Consider(const Step& step, std::optional<Step>& best) const {
+  const std::uint64_t now = best.has_value() ? best->load_after : load_[parts_[step.part].sender];
+  if (step.load_after < now) best = step;
+}
+
 std::optional<Balancer::Step> Balancer::BestGift(std::uint32_t from, std::uint64_t target) {
-  std::optional<Step> best;
-  absl::flat_hash_map<std::uint32_t, std::optional<std::uint32_t>> lightest;  // per class
-  const auto consider = [&](std::uint32_t part, std::uint32_t to, std::int64_t rows) {
-    const std::uint64_t bytes = static_cast<std::uint64_t>(rows) * parts_[part].row_bytes;
-    const std::uint64_t after =
-        std::max({load_[from] - bytes, load_[to] + bytes, target});  // below target: as good
-    if (after >= (best.has_value() ? best->load_after : load_[from])) return;
-    best = Step{part, to, rows, std::nullopt, after};
-  };
   looks_ += 2 * of_sender_[from].size() + load_.size();
+  absl::flat_hash_map<std::uint32_t, std::optional<std::uint32_t>> lightest;  // per class
+  std::optional<Step> best;
+  const auto consider = [&](std::uint32_t number, bool whole) {
+    const SentPart& part = parts_[number];
+    const auto [to, fresh] = lightest.try_emplace(part.traffic_class);
+    if (fresh) to->second = Lightest(part.traffic_class, from);
+    if (!to->second.has_value()) return;
+    const std::uint32_t receiver = *to->second;
+    const std::int64_t rows = whole ? part.hi - part.lo : RowsToGive(part, receiver, target);
+    if (rows == 0) return;
+    const std::uint64_t bytes = static_cast<std::uint64_t>(rows) * part.row_bytes;
+    // Anything below the target is as good as the target.
+    const std::uint64_t after = std::max({load_[from] - bytes, load_[receiver] + bytes, target});
+    Consider({number, receiver, rows, std::nullopt, after}, best);
+  };
   // Whole parts first: of two steps as good, the one that splits nothing.
-  for (const bool whole : {true, false}) {
-    for (const std::uint32_t part : of_sender_[from]) {
-      const std::uint32_t traffic_class = parts_[part].traffic_class;
-      const auto [to, fresh] = lightest.try_emplace(traffic_class);
-      if (fresh) to->second = Lightest(traffic_class, from);
-      if (!to->second.has_value()) continue;
-      const std::int64_t rows =
-          whole ? parts_[part].hi - parts_[part].lo : RowsToGive(parts_[part], *to->second, target);
-      if (rows > 0) consider(part, *to->second, rows);
-    }
-  }
+  for (const std::uint32_t part : of_sender_[from]) consider(part, true);
+  for (const std::uint32_t part : of_sender_[from]) consider(part, false);
   return best;
 }
 
@@ -109,39 +107,37 @@ std::optional<Balancer::Step> Balancer::BestExchange(std::uint32_t from) {
   return best;
 }
 
-// Of all pairs of parts that either side may send, the one whose difference in bytes comes
-// closest to half the difference in load.
+// The parts of `owner` that `other` could send as well, fewest bytes first.
+std::vector<std::uint32_t> Balancer::Movable(std::uint32_t owner, std::uint32_t other) const {
+  std::vector<std::uint32_t> movable;
+  for (const std::uint32_t part : of_sender_[owner]) {
+    const std::vector<std::uint32_t>& holders = classes_[parts_[part].traffic_class].holders;
+    if (std::binary_search(holders.begin(), holders.end(), other)) movable.push_back(part);
+  }
+  std::stable_sort(movable.begin(), movable.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return parts_[a].bytes() < parts_[b].bytes();
+  });
+  return movable;
+}
+
+// Of all pairs of parts that either side may send, those whose difference in bytes comes closest
+// to half the difference in load.
 void Balancer::ConsiderExchanges(std::uint32_t from,
                                  std::uint32_t with,
                                  std::optional<Step>& best) {
   looks_ += of_sender_[from].size() + of_sender_[with].size();
-  const auto movable = [&](std::uint32_t owner, std::uint32_t other) {
-    std::vector<std::uint32_t> found;
-    for (const std::uint32_t part : of_sender_[owner]) {
-      if (Holds(parts_[part].traffic_class, other)) found.push_back(part);
-    }
-    std::stable_sort(found.begin(), found.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return parts_[a].bytes() < parts_[b].bytes();
-    });
-    return found;
-  };
-  const std::vector<std::uint32_t> mine = movable(from, with);
-  const std::vector<std::uint32_t> theirs = movable(with, from);
+  const std::vector<std::uint32_t> mine = Movable(from, with);
+  const std::vector<std::uint32_t> theirs = Movable(with, from);
   const std::uint64_t half = (load_[from] - load_[with]) / 2;
   for (std::size_t i = 0, j = 0; i < mine.size() && j < theirs.size();) {
-    const std::uint64_t out = parts_[mine[i]].bytes();
+    const SentPart& part = parts_[mine[i]];
+    const std::uint64_t out = part.bytes();
     const std::uint64_t in = parts_[theirs[j]].bytes();
     if (out > in) {
       const std::uint64_t after = std::max(load_[from] - (out - in), load_[with] + (out - in));
-      if (after < (best.has_value() ? best->load_after : load_[from])) {
-        best = Step{mine[i], with, parts_[mine[i]].hi - parts_[mine[i]].lo, theirs[j], after};
-      }
+      Consider({mine[i], with, part.hi - part.lo, theirs[j], after}, best);
     }
-    if (out > in + half) {
-      ++j;
-    } else {
-      ++i;
-    }
+    (out > in + half ? j : i) += 1;
   }
 }
 

@@ -45,10 +45,11 @@ class Balancer {
   std::uint32_t Fullest() const;
   std::optional<Step> BestGift(std::uint32_t from, std::uint64_t target);
   std::optional<Step> BestExchange(std::uint32_t from);
+  void Consider(const Step& step, std::optional<Step>& best) const;
   void ConsiderExchanges(std::uint32_t from, std::uint32_t with, std::optional<Step>& best);
   std::optional<std::uint32_t> Lightest(std::uint32_t traffic_class, std::uint32_t but) const;
   std::int64_t RowsToGive(const SentPart& part, std::uint32_t to, std::uint64_t target) const;
-  bool Holds(std::uint32_t traffic_class, std::uint32_t sender) const;
+  std::vector<std::uint32_t> Movable(std::uint32_t owner, std::uint32_t other) const;
   void Apply(const Step& step);
   void Transfer(std::uint32_t part, std::uint32_t to);
 

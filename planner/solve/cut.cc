@@ -16,17 +16,28 @@ struct Plane {
   std::int64_t at = 0;
 };
 
-// The median of the boundaries that pass through the inside of `region`, in the first dimension
-// that has any; std::nullopt when every box of `ids` holds all of the region.
-std::optional<Plane> FindCut(const Box& region, std::span<const Box> boxes, const Ids& ids) {
+// The boundaries of the boxes `ids` in dimension `dim` that pass through the inside of `region`.
+std::vector<std::int64_t> Boundaries(const Box& region,
+                                     std::size_t dim,
+                                     std::span<const Box> boxes,
+                                     const Ids& ids) {
   std::vector<std::int64_t> inside;
+  const auto add = [&](std::int64_t at) {
+    if (region.lo()[dim] < at && at < region.hi()[dim]) inside.push_back(at);
+  };
+  for (const std::uint32_t id : ids) {
+    add(boxes[id].lo()[dim]);
+    add(boxes[id].hi()[dim]);
+  }
+  return inside;
+}
+
+// Their median, in the first dimension that has any; std::nullopt when every box of `ids` holds
+// all of the region.
+std::optional<Plane> FindCut(const Box& region, std::span<const Box> boxes, const Ids& ids) {
   for (int dim = 0; dim < region.ndim(); ++dim) {
-    const auto d = static_cast<std::size_t>(dim);
-    for (const std::uint32_t id : ids) {
-      for (const std::int64_t at : {boxes[id].lo()[d], boxes[id].hi()[d]}) {
-        if (region.lo()[d] < at && at < region.hi()[d]) inside.push_back(at);
-      }
-    }
+    std::vector<std::int64_t> inside =
+        Boundaries(region, static_cast<std::size_t>(dim), boxes, ids);
     if (inside.empty()) continue;
     const auto middle = inside.begin() + static_cast<std::ptrdiff_t>(inside.size() / 2);
     std::nth_element(inside.begin(), middle, inside.end());

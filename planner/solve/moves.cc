@@ -47,21 +47,25 @@ bool AlongBefore(const Box& a, const Box& b, std::size_t dim) {
   return a.lo()[dim] < b.lo()[dim];
 }
 
+void JoinAlong(std::size_t dim, std::vector<Box>& boxes) {
+  std::sort(boxes.begin(), boxes.end(),
+            [&](const Box& a, const Box& b) { return AlongBefore(a, b, dim); });
+  std::vector<Box> joined{boxes.front()};
+  for (std::size_t i = 1; i < boxes.size(); ++i) {
+    std::optional<Box> both = Join(joined.back(), boxes[i]);
+    if (both.has_value()) {
+      joined.back() = *std::move(both);
+    } else {
+      joined.push_back(boxes[i]);
+    }
+  }
+  boxes = std::move(joined);
+}
+
 // Joins disjoint boxes that touch, along one dimension after the other.
 void JoinBoxes(std::vector<Box>& boxes) {
   for (std::size_t dim = boxes.front().lo().size(); dim-- > 0 && boxes.size() > 1;) {
-    std::sort(boxes.begin(), boxes.end(),
-              [&](const Box& a, const Box& b) { return AlongBefore(a, b, dim); });
-    std::vector<Box> joined{boxes.front()};
-    for (std::size_t i = 1; i < boxes.size(); ++i) {
-      std::optional<Box> both = Join(joined.back(), boxes[i]);
-      if (both.has_value()) {
-        joined.back() = *std::move(both);
-      } else {
-        joined.push_back(boxes[i]);
-      }
-    }
-    boxes = std::move(joined);
+    JoinAlong(dim, boxes);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
 #include "planner/base/status_macros.h"
@@ -44,18 +45,23 @@ class Validator {
     return tie == targets_.end() ? tensor : tie->second;
   }
 
-  // (worker, box, buffer, offset, strides of dimensions longer than 1) of a tensor's sources.
-  auto Storage(TensorId tensor) const {
-    std::set<std::tuple<std::size_t, Box, std::uint32_t, std::uint64_t, Index>> storage;
+  // (worker, box, buffer, offset, strides of dimensions longer than 1) of a source piece.
+  using Stored = std::tuple<std::size_t, Box, std::uint32_t, std::uint64_t, Index>;
+
+  static Stored StoredAt(std::size_t worker, const Piece& piece) {
+    Index strides = piece.strides;
+    for (int d = 0; d < piece.box.ndim(); ++d) {
+      if (piece.box.extent(d) == 1) strides[static_cast<std::size_t>(d)] = 0;
+    }
+    return {worker, piece.box, piece.buffer, piece.offset_bytes, std::move(strides)};
+  }
+
+  std::set<Stored> Storage(TensorId tensor) const {
+    std::set<Stored> storage;
     for (std::size_t w = 0; w < job_.layouts.size(); ++w) {
       if (job_.layouts[w].role != Role::kTrainer) continue;
       for (const Piece& piece : job_.layouts[w].pieces) {
-        if (piece.tensor != tensor) continue;
-        Index strides = piece.strides;
-        for (int d = 0; d < piece.box.ndim(); ++d) {
-          if (piece.box.extent(d) == 1) strides[static_cast<std::size_t>(d)] = 0;
-        }
-        storage.emplace(w, piece.box, piece.buffer, piece.offset_bytes, std::move(strides));
+        if (piece.tensor == tensor) storage.insert(StoredAt(w, piece));
       }
     }
     return storage;
@@ -136,25 +142,32 @@ class Validator {
     const std::string where = absl::StrCat(job_.layout(place.first).name.ToString(), ", tensor ",
                                            job_.tensor(place.second).name);
     const BoxTree tree(moved);
-    for (std::size_t i = 0; i < moved.size(); ++i) {
-      if (tree.Meeting(moved[i]).size() > 1) {
-        return Wrong(absl::StrCat(where, ": elements of ", moved[i].ToString(), " move twice"));
-      }
+    for (const Box& move : moved) {
+      if (tree.Meeting(move).size() == 1) continue;
+      return Wrong(absl::StrCat(where, ": elements of ", move.ToString(), " move twice"));
     }
     for (const Box& box : boxes) {
-      std::int64_t elements = 0;
-      for (const std::uint32_t i : tree.Meeting(box)) {
-        if (!Contains(box, moved[i])) {
-          return Wrong(absl::StrCat(where, ": a move crosses the edge of ", box.ToString()));
-        }
-        elements += moved[i].elements();
-      }
-      if (elements != box.elements()) {
-        return Wrong(absl::StrCat(where, ": ", elements, " of ", box.elements(), " elements of ",
-                                  box.ToString(), " move"));
-      }
+      const absl::StatusOr<std::int64_t> elements = MovedInto(box, moved, tree);
+      if (!elements.ok()) return Wrong(absl::StrCat(where, ": ", elements.status().message()));
+      if (*elements == box.elements()) continue;
+      return Wrong(absl::StrCat(where, ": ", *elements, " of ", box.elements(), " elements of ",
+                                box.ToString(), " move"));
     }
     return absl::OkStatus();
+  }
+
+  // Elements that land in `box`, if every move lands wholly inside or outside.
+  static absl::StatusOr<std::int64_t> MovedInto(const Box& box,
+                                                const std::vector<Box>& moved,
+                                                const BoxTree& tree) {
+    std::int64_t elements = 0;
+    for (const std::uint32_t i : tree.Meeting(box)) {
+      if (!Contains(box, moved[i])) {
+        return Wrong(absl::StrCat("a move crosses the edge of ", box.ToString()));
+      }
+      elements += moved[i].elements();
+    }
+    return elements;
   }
 
   absl::Status CheckTotals() const {
