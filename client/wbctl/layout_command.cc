@@ -89,6 +89,10 @@ void AddLayoutCommand(CLI::App& app, ExitCode& exit) {
                    "rows:N, columns:N or replicated:N; once for each engine")
       ->required()
       ->allow_extra_args(false);
+  command->footer(
+      "rows cut dimension 0 over N ranks, columns the last one; what does not divide is cut\n"
+      "unevenly, the first ranks hold one index more. 1-D tensors and scalars are whole on every\n"
+      "rank. The trainers are on node n0, each engine on a node of its own.");
   command->add_option("--job", options->job, "name of the job; default: of the checkpoint");
   command->callback([options, &exit] { exit = RunLayout(*options); });
 }

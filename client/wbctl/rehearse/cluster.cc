@@ -50,6 +50,13 @@ std::vector<std::size_t> Range(std::size_t begin, std::size_t end) {
   return range;
 }
 
+std::vector<StepReport> InOrder(std::map<std::size_t, StepReport> reports) {
+  std::vector<StepReport> ordered;
+  ordered.reserve(reports.size());
+  for (auto& [worker, report] : reports) ordered.push_back(std::move(report));
+  return ordered;
+}
+
 /// The workers that have not reported.
 std::vector<std::size_t> Without(const std::vector<std::size_t>& workers,
                                  const std::map<std::size_t, StepReport>& reports) {
@@ -206,10 +213,7 @@ absl::StatusOr<std::vector<StepReport>> Cluster::AwaitReports(
       deadline = std::min(deadline, Clock::now() + kSettle);
     }
   }
-  std::vector<StepReport> ordered;
-  ordered.reserve(reports.size());
-  for (auto& [worker, report] : reports) ordered.push_back(std::move(report));
-  return ordered;
+  return InOrder(std::move(reports));
 }
 
 absl::StatusOr<StepReport> Cluster::ReadReport(const SupervisorEvent& event,
