@@ -95,7 +95,7 @@ TEST_CASE("a plan's keys come in the order of the design", "[wbctl][plan]") {
                                            "unused"});
 }
 
-TEST_CASE("--summary leaves the moves out", "[wbctl][plan]") {
+TEST_CASE("the option --summary leaves the moves out", "[wbctl][plan]") {
   const Printed printed = RunOn(kComplete, {.summary = true});
   const json plan = json::parse(printed.out);
   REQUIRE_FALSE(plan.contains("moves"));
