@@ -132,6 +132,13 @@ void Calls::OnVersionFailed(const VersionFailed& message) {
   CloseOffer(key, message.version);
 }
 
+bool Calls::IsLate(std::multiset<Version>& late, Version version) {
+  const auto found = late.find(version);
+  if (found == late.end()) return false;
+  late.erase(found);
+  return true;
+}
+
 void Calls::CloseOffer(const GroupKey& key, Version version) {
   const auto offer = state_.offers.find(key);
   if (offer != state_.offers.end() && offer->second.version == version) offer->second.open = false;
@@ -139,8 +146,8 @@ void Calls::CloseOffer(const GroupKey& key, Version version) {
 
 void Calls::OnFinishPublish(const FinishPublish& message) {
   Session* session = state_.Find(message.session);
-  if (session == nullptr || !session->publish.has_value() ||
-      session->publish->version != message.version) {
+  if (session == nullptr || IsLate(session->late_publishes, message.version) ||
+      !session->publish.has_value() || session->publish->version != message.version) {
     ++state_.stale_messages;
     return;
   }
@@ -154,8 +161,8 @@ void Calls::OnFinishReceive(const FinishReceive& message) {
   if (session != nullptr) {
     CloseOffer({session->job(), session->name().group}, message.version);
   }
-  if (session == nullptr || !session->receive.has_value() ||
-      session->receive->version != message.version) {
+  if (session == nullptr || IsLate(session->late_receives, message.version) ||
+      !session->receive.has_value() || session->receive->version != message.version) {
     ++state_.stale_messages;
     return;
   }
@@ -181,6 +188,7 @@ void Calls::OnGrace(const SessionId& id, Slot<Result> slot) {
   Session* session = state_.Find(id);
   if (session == nullptr || !(session->*slot).has_value()) return;
   if constexpr (std::is_same_v<Result, ReceiveResult>) {
+    if (AnswerCommitted(*session)) return;
     if (AnswerInDoubt(*session, "the leader has not decided in time")) return;
   }
   const PendingCall<Result>& call = *(session->*slot);
@@ -188,7 +196,13 @@ void Calls::OnGrace(const SessionId& id, Slot<Result> slot) {
       absl::StrCat(CallName<Result>(), " of version ", call.version.value(), " by ",
                    session->name().ToString(), " did not end within ", Seconds(call.timeout),
                    ", and the leader has not answered ", Seconds(state_.options.grace), " later"));
-  if (call.ending.has_value()) status = *call.ending;
+  if (call.ending.has_value()) {
+    status = *call.ending;  // of the leader that is lost: it owes no word any more
+  } else if constexpr (std::is_same_v<Result, PublishResult>) {
+    session->late_publishes.insert(call.version);
+  } else {
+    session->late_receives.insert(call.version);
+  }
   if (attempts_.Touches(*session)) {
     attempts_.AbortFor(*session, status);
     status = With(status, absl::StrCat("; ", Hazard<Result>()));
@@ -196,9 +210,17 @@ void Calls::OnGrace(const SessionId& id, Slot<Result> slot) {
   Answer(*session, slot, Failed<Result>(status));
 }
 
+bool Calls::AnswerCommitted(Session& session) {
+  if (!session.receive->committed) return false;
+  if (state_.connected) session.late_receives.insert(session.receive->version);
+  Answer(session, &Session::receive, ReceiveResult{absl::OkStatus(), session.receive->bytes, 0, 0});
+  return true;
+}
+
 bool Calls::AnswerInDoubt(Session& session, const std::string& why) {
   const Version version = session.receive->version;
   if (!attempts_.Staged(session, version)) return false;
+  if (state_.connected) session.late_receives.insert(version);
   session.held_version = version;
   session.memory = MemoryState::kInDoubt;
   Answer(session, &Session::receive,
@@ -229,11 +251,8 @@ void Calls::LeaderLost() {
       Answer(session, &Session::wait, absl::StatusOr<Version>(why));
     }
     EndForLostLeader(session, &Session::publish, why);
-    if (!session.receive.has_value()) continue;
-    if (session.receive->committed) {
-      Answer(session, &Session::receive,
-             ReceiveResult{absl::OkStatus(), session.receive->bytes, 0, 0});
-    } else if (const std::string text(why.message()); !AnswerInDoubt(session, text)) {
+    if (!session.receive.has_value() || AnswerCommitted(session)) continue;
+    if (!AnswerInDoubt(session, std::string(why.message()))) {
       EndForLostLeader(session, &Session::receive, why);
     }
   }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -63,9 +64,13 @@ class Calls final : public LocalAttemptEvents {
   void EndForLostLeader(Session& session, Slot<Result> slot, const absl::Status& why);
   template <typename Result>
   void AnswerEnded(Session& session, Slot<Result> slot);
+  /// Answers a Receive whose commit this daemon has heard of; false when it has not.
+  bool AnswerCommitted(Session& session);
   /// Turns a staged Receive into one in doubt and answers it; false when it is not staged.
   bool AnswerInDoubt(Session& session, const std::string& why);
   void OnWaitDeadline(const SessionId& id);
+  /// Whether a Finish message is about a call that was answered before, without it.
+  static bool IsLate(std::multiset<Version>& late, Version version);
   void CloseOffer(const GroupKey& key, Version version);
 
   CoordinatorState& state_;

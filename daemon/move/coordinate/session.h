@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,10 @@ struct Session {
   std::optional<PendingCall<PublishResult>> publish;
   std::optional<PendingCall<ReceiveResult>> receive;
   std::optional<PendingCall<absl::StatusOr<Version>>> wait;
+  /// Versions of calls that were answered without the leader: its word on each is still to come,
+  /// and must not be taken for an answer to a later call.
+  std::multiset<Version> late_publishes;
+  std::multiset<Version> late_receives;
 
   const std::string& job() const { return registration->job; }
   const WorkerName& name() const { return registration->layout.name; }

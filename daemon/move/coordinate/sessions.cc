@@ -160,6 +160,8 @@ void Sessions::Replay() {
 void Sessions::LeaderLost() {
   for (auto& [id, session] : state_.sessions) {
     session.membership = Session::Membership::kUnknown;
+    session.late_publishes.clear();
+    session.late_receives.clear();
   }
   state_.offers.clear();
 }

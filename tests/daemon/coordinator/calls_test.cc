@@ -220,6 +220,34 @@ TEST_CASE("a lost leader ends every call, and what is staged differently from wh
   REQUIRE(first->has_value());
 }
 
+TEST_CASE("a Receive whose commit was heard is OK, however late the leader's answer",
+          "[control][coordinator]") {
+  DaemonWorld world;
+  Engine engine(world);
+  const auto receive = world.Receive("r0", 1, seconds(2));
+  world.Receive("r1", 1);
+  world.Say(PrepareFor("n1", 1));
+  world.Settle();
+  world.Say(GoAttempt{kAttempt});
+  world.Settle();
+  world.Say(CommitAttempt{kAttempt});
+  world.timers.Advance(milliseconds(2800));
+  REQUIRE((*receive)->status.ok());
+  REQUIRE((*receive)->bytes_received == 128);
+}
+
+TEST_CASE("a late answer is not taken for the answer to the next call", "[control][coordinator]") {
+  DaemonWorld world;
+  Engine engine(world);
+  world.Receive("r0", 1, seconds(2));
+  world.timers.Advance(milliseconds(2800));
+  const auto second = world.Receive("r0", 1);
+  world.Say(FinishReceive{"r0", Version(1), absl::DeadlineExceededError("of the first"), 0, 0});
+  REQUIRE_FALSE(second->has_value());
+  world.Say(FinishReceive{"r0", Version(1), absl::UnavailableError("of the second"), 0, 0});
+  REQUIRE(Text((*second)->status) == "of the second");
+}
+
 TEST_CASE("calls that cannot be are answered at once", "[control][coordinator]") {
   DaemonWorld world;
   Engine engine(world);

@@ -5,6 +5,7 @@
 #include "tests/daemon/support/control_jobs.h"
 #include "tests/daemon/support/leader_world.h"
 #include "tests/support/catch.h"
+#include "tests/support/job_builder.h"
 
 namespace wb {
 namespace {
@@ -334,6 +335,54 @@ TEST_CASE("a plan that is refused reaches every caller, and the version is not a
   REQUIRE(world.leader().Members("gqa").at(0).held_version == Version());
   world.Accept(nodes.n1, "r1", 1);
   REQUIRE(world.ReceiveEnd(nodes.n1, "r1")->status == end.status);
+}
+
+TEST_CASE("layers that no trainer holds are named, and nothing is committed",
+          "[control][leader][field][case-11]") {
+  LeaderWorld world;
+  const PeerId n0 = world.Attach("n0");
+  const PeerId n1 = world.Attach("n1");
+  const auto layer = [](int number) {
+    return "model.layers." + std::to_string(number) + ".mlp.down_proj.weight";
+  };
+  const auto only = [](const test::JobBuilder& builder) {
+    const Job job = builder.Build();
+    return Registration{job.name, job.tensors, job.layouts.front()};
+  };
+  // 28 of 30 layers on 4 ranks, as a floor division leaves them.
+  for (int rank = 0; rank < 4; ++rank) {
+    test::JobBuilder builder("gqa");
+    for (int own = 7 * rank; own < 7 * rank + 7; ++own) {
+      builder.AddTensor(layer(own), Dtype::kBf16, {2, 2});
+    }
+    builder.Trainer(rank, "n0");
+    for (int own = 7 * rank; own < 7 * rank + 7; ++own) builder.Holds(layer(own), {0, 0}, {2, 2});
+    REQUIRE(world.Join(n0, "t" + std::to_string(rank), only(builder), 4).ok());
+  }
+  test::JobBuilder builder("gqa");
+  for (int own = 0; own < 30; ++own) builder.AddTensor(layer(own), Dtype::kBf16, {2, 2});
+  builder.Rollout("engine0", 0, "n1");
+  for (int own = 0; own < 30; ++own) builder.Holds(layer(own), {0, 0}, {2, 2});
+  REQUIRE(world.Join(n1, "r0", only(builder), 1, Version(4)).ok());
+
+  world.Accept(n1, "r0", 5);
+  for (int rank = 0; rank < 4; ++rank) world.Publish(n0, "t" + std::to_string(rank), 5);
+  const absl::Status status = world.ReceiveEnd(n1, "r0")->status;
+  REQUIRE(status.code() == absl::StatusCode::kInvalidArgument);
+  const std::string text = Text(status);
+  for (int own = 0; own < 30; ++own) {
+    INFO(layer(own) << " in " << text);
+    REQUIRE((text.find(layer(own)) != std::string::npos) == (own >= 28));
+  }
+  for (int rank = 0; rank < 4; ++rank) {
+    REQUIRE(world.PublishEnd(n0, "t" + std::to_string(rank))->status == status);
+  }
+  REQUIRE(world.Take<PrepareAttempt>(n1).empty());
+  for (const MemberSnapshot& member : world.leader().Members("gqa")) {
+    if (member.role != Role::kRollout) continue;
+    REQUIRE(member.held_version == Version(4));
+    REQUIRE(member.memory == MemoryState::kValid);
+  }
 }
 
 TEST_CASE("a rollout that gives up ends its group's delivery and names who was late",
