@@ -118,6 +118,27 @@ void Publications::TakeEarlyAccepts(LeaderJob& job, Publication& publication) {
   job.accepts = std::move(later);
 }
 
+void Publications::RolloutLeft(LeaderJob& job, const Member& member, const absl::Status& left) {
+  job.accepts.erase(member.name());
+  Publication* offered = job.InState(PublicationState::kOffered);
+  if (offered == nullptr) return;
+  const auto delivery = offered->deliveries.find(member.name().group);
+  if (delivery == offered->deliveries.end()) return;
+  deliveries_.Fail({job, *offered, delivery->second}, left);
+}
+
+void Publications::TrainerLeft(LeaderJob& job, const absl::Status& left) {
+  if (Publication* opening = job.InState(PublicationState::kOpening); opening != nullptr) {
+    FailOpening(
+        job, *opening,
+        absl::UnavailableError(absl::StrCat("job ", job.name, " version ", opening->version.value(),
+                                            ": ", left.message())));
+  }
+  if (Publication* offered = job.InState(PublicationState::kOffered); offered != nullptr) {
+    FailUndecided(job, *offered, left);
+  }
+}
+
 void Publications::FailUndecided(LeaderJob& job,
                                  Publication& publication,
                                  const absl::Status& status) {

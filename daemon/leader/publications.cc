@@ -22,6 +22,48 @@ std::string AlsoWaiting(const std::vector<std::string>& waits) {
   return waits.empty() ? "" : absl::StrCat("; ", JoinWaits(waits));
 }
 
+absl::Status CheckNotPublishing(LeaderJob& job, const Member& member) {
+  for (const PublicationState state : {PublicationState::kOpening, PublicationState::kOffered}) {
+    const Publication* active = job.InState(state);
+    if (active == nullptr) continue;
+    const auto caller = active->publishers.find(member.name());
+    if (caller != active->publishers.end() && caller->second.session == member.session) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          member.ToString(), " is already publishing version ", active->version.value()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Whether a failed round was about `version`, as its number or as what a rank said.
+bool Names(const Publication& failed, Version version) {
+  return failed.version == version ||
+         std::any_of(failed.named.begin(), failed.named.end(),
+                     [&](const auto& entry) { return entry.second == version; });
+}
+
+/// Who is there when a version wants to be offered.
+struct Attendance {
+  bool all_published = false;        // every rank of a whole trainer group has
+  std::set<std::string> whole;       // rollout groups
+  std::vector<std::string> partial;  // those that are not, in words
+};
+
+Attendance TakeAttendance(const LeaderJob& job, const Publication& opening) {
+  Attendance attendance;
+  for (const GroupCensus& census : job.members.Groups()) {
+    if (census.role == Role::kTrainer) {
+      attendance.all_published = census.whole() && opening.publishers.size() ==
+                                                       static_cast<std::size_t>(census.registered);
+    } else if (census.whole()) {
+      attendance.whole.insert(census.group);
+    } else {
+      attendance.partial.push_back(census.ToString());
+    }
+  }
+  return attendance;
+}
+
 }  // namespace
 
 const Member* Publications::Speaker(const SessionId& session, const std::string& node) {
@@ -66,15 +108,7 @@ absl::Status Publications::RefusePublish(LeaderJob& job, const Member& member, V
   if (version == Version()) {
     return absl::InvalidArgumentError("version 0 means none: the first version is 1 or more");
   }
-  for (const PublicationState state : {PublicationState::kOpening, PublicationState::kOffered}) {
-    const Publication* active = job.InState(state);
-    if (active == nullptr) continue;
-    const auto caller = active->publishers.find(member.name());
-    if (caller != active->publishers.end() && caller->second.session == member.session) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          member.ToString(), " is already publishing version ", active->version.value()));
-    }
-  }
+  WB_RETURN_IF_ERROR(CheckNotPublishing(job, member));
   const Publication* opening = job.InState(PublicationState::kOpening);
   if (opening != nullptr && opening->version == version) return absl::OkStatus();
   WB_RETURN_IF_ERROR(WhyRoundFailed(job, member, version));
@@ -87,22 +121,21 @@ absl::Status Publications::RefusePublish(LeaderJob& job, const Member& member, V
   return absl::InvalidArgumentError(text);
 }
 
-absl::Status Publications::WhyRoundFailed(LeaderJob& job, const Member& member, Version version) {
-  for (auto it = job.publications.rbegin(); it != job.publications.rend(); ++it) {
-    Publication& failed = it->second;
-    if (failed.state != PublicationState::kFailed) continue;
-    const bool names_it = failed.version == version ||
-                          std::any_of(failed.named.begin(), failed.named.end(),
-                                      [&](const auto& entry) { return entry.second == version; });
-    if (!names_it || failed.publishers.contains(member.name())) continue;
-    const auto now = state_.turns.Now();
-    failed.publishers[member.name()] = {member.session, member.node(), now, now};
-    return failed.status;
-  }
-  return absl::OkStatus();
+absl::Status Publications::WhyRoundFailed(LeaderJob& job,
+                                          const Member& member,
+                                          Version version) const {
+  const auto failed =
+      std::find_if(job.publications.rbegin(), job.publications.rend(), [&](const auto& entry) {
+        return entry.second.state == PublicationState::kFailed && Names(entry.second, version) &&
+               !entry.second.publishers.contains(member.name());
+      });
+  if (failed == job.publications.rend()) return absl::OkStatus();
+  const auto now = state_.turns.Now();
+  failed->second.publishers[member.name()] = {member.session, member.node(), now, now};
+  return failed->second.status;
 }
 
-Publication& Publications::OpenVersion(LeaderJob& job, const PublishVersion& call) {
+Publication& Publications::OpenVersion(LeaderJob& job, const PublishVersion& call) const {
   for (auto it = job.publications.begin();
        it != job.publications.end() && job.publications.size() >= kVersionsKept;) {
     const auto& deliveries = it->second.deliveries;
@@ -157,18 +190,8 @@ void Publications::FailOpening(LeaderJob& job,
 void Publications::ConsiderOffer(LeaderJob& job) {
   Publication* opening = job.InState(PublicationState::kOpening);
   if (opening == nullptr || job.InState(PublicationState::kOffered) != nullptr) return;
-  std::set<std::string> whole;
-  std::vector<std::string> partial;
-  for (const GroupCensus& census : job.members.Groups()) {
-    if (census.role == Role::kTrainer) {
-      const std::size_t published = opening->publishers.size();
-      if (!census.whole() || published < static_cast<std::size_t>(census.world_size)) return;
-    } else if (census.whole()) {
-      whole.insert(census.group);
-    } else {
-      partial.push_back(census.ToString());
-    }
-  }
+  const auto [all_published, whole, partial] = TakeAttendance(job, *opening);
+  if (!all_published) return;
   if (!opening->ready.has_value()) {
     opening->ready = state_.turns.Now();
     ArmDeadline(job, *opening);
@@ -233,30 +256,19 @@ void Publications::MembersLost(LeaderJob& job,
                                const std::vector<Member>& lost,
                                const std::string& why) {
   absl::Status trainer_left;
-  Publication* offered = job.InState(PublicationState::kOffered);
   for (const Member& member : lost) {
-    job.accepts.erase(member.name());
     const absl::Status left =
         absl::UnavailableError(absl::StrCat(member.ToString(), " left: ", why));
-    if (member.role() == Role::kTrainer) {
-      if (trainer_left.ok()) trainer_left = left;
-      continue;
+    if (member.role() == Role::kRollout) {
+      RolloutLeft(job, member, left);
+    } else if (trainer_left.ok()) {
+      trainer_left = left;
     }
-    if (offered == nullptr) continue;
-    const auto delivery = offered->deliveries.find(member.name().group);
-    if (delivery == offered->deliveries.end()) continue;
-    deliveries_.Fail({job, *offered, delivery->second}, left);
   }
-  if (!trainer_left.ok()) {
-    Publication* opening = job.InState(PublicationState::kOpening);
-    if (opening != nullptr) {
-      FailOpening(job, *opening,
-                  absl::UnavailableError(
-                      absl::StrCat(Title(job, opening->version), ": ", trainer_left.message())));
-    }
-    if (offered != nullptr) FailUndecided(job, *offered, trainer_left);
+  if (!trainer_left.ok()) TrainerLeft(job, trainer_left);
+  if (Publication* offered = job.InState(PublicationState::kOffered); offered != nullptr) {
+    OnDeliveryChanged(job, *offered);
   }
-  if (offered != nullptr) OnDeliveryChanged(job, *offered);
   ConsiderOffer(job);
 }
 

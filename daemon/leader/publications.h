@@ -37,8 +37,8 @@ class Publications final : public DeliveryEvents {
  private:
   // While it opens (publications.cc).
   absl::Status RefusePublish(LeaderJob& job, const Member& member, Version version);
-  absl::Status WhyRoundFailed(LeaderJob& job, const Member& member, Version version);
-  Publication& OpenVersion(LeaderJob& job, const PublishVersion& call);
+  absl::Status WhyRoundFailed(LeaderJob& job, const Member& member, Version version) const;
+  Publication& OpenVersion(LeaderJob& job, const PublishVersion& call) const;
   void RefuseRound(LeaderJob& job, Publication& opening);
   void FailOpening(LeaderJob& job, Publication& publication, const absl::Status& status);
   void ConsiderOffer(LeaderJob& job);
@@ -48,6 +48,8 @@ class Publications final : public DeliveryEvents {
   // Once it is offered (offered.cc).
   void Offer(LeaderJob& job, Publication& publication, const std::set<std::string>& groups);
   void TakeEarlyAccepts(LeaderJob& job, Publication& publication);
+  void RolloutLeft(LeaderJob& job, const Member& member, const absl::Status& left);
+  void TrainerLeft(LeaderJob& job, const absl::Status& left);
   void FailUndecided(LeaderJob& job, Publication& publication, const absl::Status& status);
   void ConsiderGo(LeaderJob& job, Publication& publication);
   void ConsiderRelease(LeaderJob& job, Publication& publication);

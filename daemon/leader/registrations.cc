@@ -80,7 +80,7 @@ absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
                 std::make_shared<const Registration>(std::move(call.registration))};
   LeaderJob& entry = state_.jobs[job];
   entry.name = job;
-  const absl::Status status = entry.members.Admit(std::move(member));
+  absl::Status status = entry.members.Admit(std::move(member));
   if (status.ok()) {
     state_.job_of_session.emplace(call.session, job);
   } else if (!known) {
@@ -145,6 +145,7 @@ void Registrations::PeerLost(PeerId id, const absl::Status& why) {
       if (member.node() == node) sessions.push_back(member.session);
     }
     std::vector<Member> lost;
+    lost.reserve(sessions.size());
     for (const SessionId& session : sessions) lost.push_back(*Remove(job, session));
     if (!lost.empty()) publications_.MembersLost(job, lost, reason);
   }

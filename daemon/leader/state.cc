@@ -1,12 +1,13 @@
 #include "daemon/leader/state.h"
 
+#include <algorithm>
+
 namespace wb {
 
 Publication* LeaderJob::InState(PublicationState state) {
-  for (auto it = publications.rbegin(); it != publications.rend(); ++it) {
-    if (it->second.state == state) return &it->second;
-  }
-  return nullptr;
+  const auto found = std::find_if(publications.rbegin(), publications.rend(),
+                                  [&](const auto& entry) { return entry.second.state == state; });
+  return found == publications.rend() ? nullptr : &found->second;
 }
 
 Publication* LeaderJob::Find(Version version) {

@@ -22,18 +22,13 @@ std::vector<std::string> OpeningWaits(const LeaderJob& job,
     waits.push_back(absl::StrCat("for ", what, ", ", Seconds(now - since)));
   };
   bool rollouts = false;
-  bool whole = false;
   for (const GroupCensus& census : job.members.Groups()) {
     if (!census.whole()) add(census.ToString(), publication.opened);
-    if (census.role == Role::kRollout) {
-      rollouts = true;
-      whole = whole || census.whole();
-      continue;
-    }
-    for (const Member* member : job.members.OfGroup(census.group)) {
-      if (publication.publishers.contains(member->name())) continue;
-      add(absl::StrCat(member->ToString(), " to publish"), publication.opened);
-    }
+    rollouts = rollouts || census.role == Role::kRollout;
+  }
+  for (const auto& [name, member] : job.members.all()) {
+    if (member.role() == Role::kRollout || publication.publishers.contains(name)) continue;
+    add(absl::StrCat(member.ToString(), " to publish"), publication.opened);
   }
   if (!rollouts) add("a rollout group to register", publication.opened);
   const Publication* offered = nullptr;

@@ -137,24 +137,26 @@ void LocalAttempts::Ask(LocalAttempt& attempt) {
   Step(attempt, LocalState::kAsking, state_.turns.Now());
   attempt.asked = attempt.receivers;
   const AttemptId id = attempt.id;
-  attempt.timer = state_.turns.After(state_.options.go_timeout, [this, id] {
-    LocalAttempt* late = Find(id);
-    if (late == nullptr || late->state != LocalState::kAsking) return;
-    std::vector<std::string> names;
-    for (const SessionId& session : late->asked) {
-      if (const Session* found = state_.Find(session); found != nullptr) {
-        names.push_back(found->name().ToString());
-      }
-    }
-    Fail(*late, absl::DeadlineExceededError(absl::StrCat(
-                    absl::StrJoin(names, ", "), " did not accept the go notice of ", "version ",
-                    late->version.value(), " within ", Seconds(state_.options.go_timeout))));
-  });
+  attempt.timer = state_.turns.After(state_.options.go_timeout, [this, id] { OnGoTimeout(id); });
   for (const SessionId& session : attempt.receivers) {
     state_.notices->NotifyGo(session, attempt.version, state_.turns.Guard([this, id, session] {
       OnGoAccepted(id, session);
     }));
   }
+}
+
+void LocalAttempts::OnGoTimeout(AttemptId id) {
+  LocalAttempt* attempt = Find(id);
+  if (attempt == nullptr || attempt->state != LocalState::kAsking) return;
+  std::vector<std::string> late;
+  for (const SessionId& session : attempt->asked) {
+    if (const Session* found = state_.Find(session); found != nullptr) {
+      late.push_back(found->name().ToString());
+    }
+  }
+  Fail(*attempt, absl::DeadlineExceededError(absl::StrCat(
+                     absl::StrJoin(late, ", "), " did not accept the go notice of version ",
+                     attempt->version.value(), " within ", Seconds(state_.options.go_timeout))));
 }
 
 void LocalAttempts::OnGoAccepted(AttemptId id, const SessionId& session) {
@@ -173,7 +175,7 @@ void LocalAttempts::OnGoAccepted(AttemptId id, const SessionId& session) {
   StartMoving(*attempt);
 }
 
-void LocalAttempts::StartMoving(LocalAttempt& attempt) {
+void LocalAttempts::StartMoving(LocalAttempt& attempt) const {
   Step(attempt, LocalState::kMoving, state_.turns.Now());
   state_.runner->Go(attempt.id);
 }

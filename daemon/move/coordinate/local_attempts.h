@@ -53,7 +53,8 @@ class LocalAttempts {
   absl::Status CheckReceivers(const LocalAttempt& attempt) const;
   void Ask(LocalAttempt& attempt);
   void OnGoAccepted(AttemptId id, const SessionId& session);
-  void StartMoving(LocalAttempt& attempt);
+  void OnGoTimeout(AttemptId id);
+  void StartMoving(LocalAttempt& attempt) const;
   void Fail(LocalAttempt& attempt, const absl::Status& status);
   void BeginAbort(LocalAttempt& attempt);
   LocalWorkers WorkersOf(const std::string& job) const;
