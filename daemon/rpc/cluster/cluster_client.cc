@@ -41,15 +41,14 @@ class ClusterClient::Stream final
         loop_(client.loop_),
         generation_(generation),
         alive_(client.alive_),
-        stub_(v1::ClusterService::NewStub(
-            grpc::CreateCustomChannel(TargetOf(client.options_.leader),
-                                      grpc::InsecureChannelCredentials(),
-                                      ChannelArgumentsFor(client.options_.grpc)))) {}
+        stub_(v1::ClusterService::NewStub(client.channel_)) {
+    context_.emplace();
+  }
 
   void Start(v1::ClusterRequest hello) {
     const MutexLock lock(mu_);
     self_ = shared_from_this();
-    stub_->async()->Attach(&context_, this);
+    stub_->async()->Attach(&*context_, this);
     AddHold();  // writes begin outside of gRPC's callbacks
     StartRead(&reply_);
     Write(std::move(hello));
@@ -65,7 +64,7 @@ class ClusterClient::Stream final
   void Cancel(absl::Status why) {
     const MutexLock lock(mu_);
     if (cancelled_.ok()) cancelled_ = std::move(why);
-    context_.TryCancel();
+    if (context_.has_value()) context_->TryCancel();
   }
 
   /// Returns when gRPC uses the stream no more.
@@ -104,6 +103,10 @@ class ClusterClient::Stream final
     const MutexLock lock(mu_);
     absl::Status why = cancelled_.ok() ? FromGrpc(status) : cancelled_;
     if (why.ok()) why = absl::UnavailableError("the leader ended the stream");
+    // Before the client hears of the end: it holds the channel until then, so that it is not one of
+    // gRPC's own threads that lets go of it last (gRPC would wait for that thread in itself).
+    context_.reset();
+    stub_.reset();
     Post([generation = generation_, why](ClusterClient& client) { client.OnEnd(generation, why); });
     done_ = true;
     done_changed_.NotifyAll();
@@ -133,11 +136,10 @@ class ClusterClient::Stream final
   EventLoop& loop_;
   const std::uint64_t generation_;
   const std::weak_ptr<const char> alive_;
-  const std::unique_ptr<v1::ClusterService::Stub> stub_;
-  grpc::ClientContext context_;
-  v1::ClusterReply reply_;     // reads follow one another
-  std::optional<Term> term_;   // as reply_
-  std::uint64_t refused_ = 0;  // as reply_
+  std::unique_ptr<v1::ClusterService::Stub> stub_;  // until OnDone
+  v1::ClusterReply reply_;                          // reads follow one another
+  std::optional<Term> term_;                        // as reply_
+  std::uint64_t refused_ = 0;                       // as reply_
 
   Mutex mu_;
   CondVar done_changed_;
@@ -145,6 +147,7 @@ class ClusterClient::Stream final
   bool closed_ ABSL_GUARDED_BY(mu_) = false;  // no write may begin any more
   bool done_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status cancelled_ ABSL_GUARDED_BY(mu_);
+  std::optional<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);  // until OnDone
   std::shared_ptr<Stream> self_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -207,6 +210,9 @@ void ClusterClient::Stop() {
 
 void ClusterClient::Connect() {
   ++generation_;
+  channel_ =
+      grpc::CreateCustomChannel(TargetOf(options_.leader), grpc::InsecureChannelCredentials(),
+                                ChannelArgumentsFor(options_.grpc));
   stream_ = std::make_shared<Stream>(*this, generation_);
   stream_->Start(ToProto(options_.hello, Term(0)));
   // One timer serves both waits: for the Welcome, and between two streams.

@@ -14,6 +14,10 @@
 #include "planner/model/ids.h"
 #include "transport/loop/event_loop.h"
 
+namespace grpc {
+class Channel;
+}
+
 namespace wb {
 
 struct ClusterClientOptions {
@@ -62,7 +66,8 @@ class ClusterClient final : public LeaderLink {
 
   EventLoop& loop_;
   const ClusterClientOptions options_;
-  LeaderEvents* events_ = nullptr;  // null before Start and after Stop
+  LeaderEvents* events_ = nullptr;          // null before Start and after Stop
+  std::shared_ptr<grpc::Channel> channel_;  // of stream_, and let go of after it
   std::shared_ptr<Stream> stream_;
   std::uint64_t generation_ = 0;  // of stream_: what an older one still reports is dropped
   std::uint64_t failures_ = 0;    // in a row
