@@ -56,8 +56,10 @@ class Happening {
 }  // namespace
 
 struct Daemon::State {
-  State(const DaemonOptions& given, DaemonIdentity self)
-      : options(given), identity(std::move(self)), started(std::chrono::steady_clock::now()) {}
+  State(DaemonOptions given, DaemonIdentity self)
+      : options(std::move(given)),
+        identity(std::move(self)),
+        started(std::chrono::steady_clock::now()) {}
   ~State() { Stop(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;

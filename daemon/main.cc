@@ -57,12 +57,14 @@ DaemonIdentity DrawIdentity() {
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
   DaemonIdentity identity;
   identity.incarnation = Incarnation(RandomBits() | 1);  // 0 means none
-  identity.term = Term(
-      static_cast<std::uint64_t>(std::chrono::duration_cast<microseconds>(now).count()));
+  identity.term =
+      Term(static_cast<std::uint64_t>(std::chrono::duration_cast<microseconds>(now).count()));
   identity.software = WB_VERSION;
   identity.host = host.data();
   identity.pid = ::getpid();
-  identity.new_session_id = [] { return absl::StrFormat("%016x%016x", RandomBits(), RandomBits()); };
+  identity.new_session_id = [] {
+    return absl::StrFormat("%016x%016x", RandomBits(), RandomBits());
+  };
   return identity;
 }
 

@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
 constexpr std::size_t kMaxNodeBytes = 255;
+constexpr std::uint64_t kLeastMessageBytes = 65'536;
 constexpr std::uint64_t kMostMessageBytes = 2'000'000'000;  // protobuf ends below 2 GiB
 
 absl::Status Want(std::string_view found, std::string_view wanted) {
@@ -160,7 +161,8 @@ Readers ReadersInto(DaemonOptions& o) {
        [&o](const Node& v) { return Assign(o.limits_workers, ReadInteger(v, 1, 4096)); }},
       {"limits.message_bytes",
        [&o](const Node& v) {
-         return Assign(o.limits_message_bytes, ReadInteger(v, 64 * 1024, kMostMessageBytes));
+         return Assign(o.limits_message_bytes,
+                       ReadInteger(v, kLeastMessageBytes, kMostMessageBytes));
        }},
       {"timeouts.drain", [&o](const Node& v) { return Assign(o.timeouts_drain, ReadDuration(v)); }},
       {"timeouts.start", [&o](const Node& v) { return Assign(o.timeouts_start, ReadDuration(v)); }},
@@ -200,7 +202,7 @@ class OptionsReader {
     std::set<std::string> seen;
     for (const auto& pair : map) {
       const std::string key = pair.first.IsScalar() ? pair.first.Scalar() : "?";
-      const std::string full = path.empty() ? key : path + "." + key;
+      const std::string full = path.empty() ? key : absl::StrCat(path, ".", key);
       if (!seen.insert(key).second) {
         Refuse(pair.first, full, "is there twice");
         continue;

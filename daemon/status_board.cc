@@ -37,16 +37,26 @@ absl::StatusOr<DaemonSnapshot> StatusBoard::Status() {
         return now;
       }));
   daemon.uptime_seconds = std::chrono::duration<double>(uptime).count();
-  WB_ASSIGN_OR_RETURN(MoverCounters counters, parts_.mover.Counters());
-  daemon.lanes = std::move(counters.lanes);
-  if (parts_.leader != nullptr) {
-    WB_ASSIGN_OR_RETURN(
-        const std::vector<std::string> waits,
-        AskLoop<std::vector<std::string>>(*parts_.leader_loop, kAskTimeout,
-                                          [leader = parts_.leader] { return leader->Waits(); }));
-    daemon.waits.insert(daemon.waits.end(), waits.begin(), waits.end());
+  // A part that does not answer is shown as such; what the others say is worth having all the more.
+  absl::StatusOr<MoverCounters> counters = parts_.mover.Counters();
+  if (counters.ok()) {
+    daemon.lanes = std::move(counters->lanes);
+  } else {
+    daemon.waits.push_back(absl::StrCat("mover: ", counters.status().message()));
   }
+  AppendLeaderWaits(daemon.waits);
   return daemon;
+}
+
+void StatusBoard::AppendLeaderWaits(std::vector<std::string>& waits) const {
+  if (parts_.leader == nullptr) return;
+  const absl::StatusOr<std::vector<std::string>> answer = AskLoop<std::vector<std::string>>(
+      *parts_.leader_loop, kAskTimeout, [leader = parts_.leader] { return leader->Waits(); });
+  if (answer.ok()) {
+    waits.insert(waits.end(), answer->begin(), answer->end());
+  } else {
+    waits.push_back(absl::StrCat("leader role: ", answer.status().message()));
+  }
 }
 
 absl::Status StatusBoard::NotLeader() const {

@@ -43,6 +43,7 @@ class StatusBoard final : public StatusSource {
                                                         std::uint32_t last) override;
 
  private:
+  void AppendLeaderWaits(std::vector<std::string>& waits) const;
   absl::Status NotLeader() const;
 
   const StatusParts parts_;

@@ -19,7 +19,7 @@ struct GrpcOptions {
 };
 
 /// What a message may have beside the layout or plan that limits.message_bytes bounds.
-inline constexpr std::uint64_t kMessageOverheadBytes = 64 * 1024;
+inline constexpr std::uint64_t kMessageOverheadBytes = std::uint64_t{64} * 1024;
 
 /// The largest message that either side takes.
 [[nodiscard]] int MaxMessageBytes(const GrpcOptions& options);

@@ -14,9 +14,9 @@
 namespace wb {
 
 /// Limits of texts on the wire, in bytes.
-inline constexpr std::size_t kMaxTextBytes = 8 * 1024;          // reasons, labels
-inline constexpr std::size_t kMaxDataAddressBytes = 64 * 1024;  // of a fabric
-inline constexpr std::size_t kSessionIdBytes = 32;              // 128 bits in hex
+inline constexpr std::size_t kMaxTextBytes = std::size_t{8} * 1024;          // reasons, labels
+inline constexpr std::size_t kMaxDataAddressBytes = std::size_t{64} * 1024;  // of a fabric
+inline constexpr std::size_t kSessionIdBytes = 32;                           // 128 bits in hex
 
 // Small values that both doors read from the wire. Stateless; thread-safe.
 

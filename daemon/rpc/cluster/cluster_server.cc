@@ -40,6 +40,8 @@ class ClusterServer::Service final : public v1::ClusterService::CallbackService 
  private:
   class Stream;
 
+  void RefuseToSend(PeerId peer, const FromLeader& message, const v1::ClusterReply& wire);
+
   EventLoop& loop_;
   const Term term_;
   const GrpcOptions options_;
@@ -226,23 +228,28 @@ absl::Status ClusterServer::Service::Listen(TcpAddress& address, PeerEvents& eve
 
 void ClusterServer::Service::Send(PeerId peer, FromLeader message) {
   v1::ClusterReply wire = ToProto(message, term_);
-  const std::size_t bytes = wire.ByteSizeLong();
-  if (bytes > static_cast<std::size_t>(MaxMessageBytes(options_))) {
-    const absl::Status too_large = absl::ResourceExhaustedError(
-        absl::StrCat(NameOf(wire), " has ", bytes, " bytes, limits.message_bytes allows ",
-                     options_.message_bytes));
-    spdlog::error("peer={}: {}", peer.value(), too_large.ToString());
-    if (const auto* prepare = std::get_if<PrepareAttempt>(&message)) {
-      // As though the daemon could not prepare it: the delivery fails by name at once.
-      loop_.Post([events = events_, peer, failed = AttemptFailed{prepare->attempt, too_large}] {
-        events->OnMessage(peer, failed);
-      });
-    }
-    return;
+  if (wire.ByteSizeLong() > static_cast<std::size_t>(MaxMessageBytes(options_))) {
+    return RefuseToSend(peer, message, wire);
   }
   const MutexLock lock(mu_);
   const auto found = streams_.find(peer);
   if (found != streams_.end()) found->second->Send(std::move(wire));
+}
+
+/// Too large a plan part fails its attempt as though the daemon could not prepare it: by name, at
+/// once.
+void ClusterServer::Service::RefuseToSend(PeerId peer,
+                                          const FromLeader& message,
+                                          const v1::ClusterReply& wire) {
+  const absl::Status too_large = absl::ResourceExhaustedError(
+      absl::StrCat(NameOf(wire), " has ", wire.ByteSizeLong(),
+                   " bytes, limits.message_bytes allows ", options_.message_bytes));
+  spdlog::error("peer={}: {}", peer.value(), too_large.ToString());
+  const auto* prepare = std::get_if<PrepareAttempt>(&message);
+  if (prepare == nullptr) return;
+  loop_.Post([events = events_, peer, failed = AttemptFailed{prepare->attempt, too_large}] {
+    events->OnMessage(peer, failed);
+  });
 }
 
 void ClusterServer::Service::Close(PeerId peer, const absl::Status& status) {

@@ -46,12 +46,16 @@ absl::StatusOr<std::vector<PeerAddress>> ReadPeers(const v1::PrepareAttempt& wir
   return peers;
 }
 
-absl::StatusOr<FromLeader> Read(const v1::PrepareAttempt& wire) {
-  PrepareAttempt prepare;
+absl::Status CheckNames(const v1::PrepareAttempt& wire) {
   WB_RETURN_IF_ERROR(CheckAttempt(wire.attempt()));
   WB_RETURN_IF_ERROR(CheckLength("job", wire.job(), kMaxNameBytes));
   WB_RETURN_IF_ERROR(CheckName("group", wire.group()));
-  WB_RETURN_IF_ERROR(CheckVersion(wire.version()));
+  return CheckVersion(wire.version());
+}
+
+absl::StatusOr<FromLeader> Read(const v1::PrepareAttempt& wire) {
+  PrepareAttempt prepare;
+  WB_RETURN_IF_ERROR(CheckNames(wire));
   prepare.attempt = AttemptId(wire.attempt());
   prepare.job = wire.job();
   prepare.group = wire.group();

@@ -17,7 +17,7 @@
 namespace wb {
 
 /// The largest packet of the local door, in bytes.
-inline constexpr std::size_t kMaxPacketBytes = 64 * 1024;
+inline constexpr std::size_t kMaxPacketBytes = std::size_t{64} * 1024;
 
 /// One packet as it came: its bytes lie in the caller's buffer, its descriptors are owned here.
 struct Packet {
