@@ -17,13 +17,20 @@ namespace {
 
 constexpr std::uint32_t kProtocol = 1;
 
-absl::Status CheckRank(const v1::JoinRequest& request) {
+absl::Status CheckIdentity(const v1::JoinRequest& request) {
+  if (request.protocol() != kProtocol) {
+    return WrongField("join.protocol",
+                      absl::StrCat(request.protocol(), ", this daemon speaks ", kProtocol));
+  }
+  WB_RETURN_IF_ERROR(CheckName("join.group", request.group()));
+  WB_RETURN_IF_ERROR(CheckWorldSize(request.world_size()));
+
   if (!request.has_rank()) return WrongField("join.rank", "is missing, want the worker's rank");
   if (request.rank() < 0 || request.rank() >= request.world_size()) {
     return WrongField("join.rank", absl::StrFormat("%d, want 0..%d (world_size %d)", request.rank(),
                                                    request.world_size() - 1, request.world_size()));
   }
-  return absl::OkStatus();
+  return CheckIncarnation(request.incarnation());
 }
 
 absl::Status Differ(std::string_view field, const std::string& join, const std::string& layout) {
@@ -86,14 +93,7 @@ absl::Status SessionJoin::OutOfOrder(const v1::ClientMessage& message) const {
 }
 
 absl::Status SessionJoin::TakeRequest(const v1::JoinRequest& request) {
-  if (request.protocol() != kProtocol) {
-    return WrongField("join.protocol",
-                      absl::StrCat(request.protocol(), ", this daemon speaks ", kProtocol));
-  }
-  WB_RETURN_IF_ERROR(CheckName("join.group", request.group()));
-  WB_RETURN_IF_ERROR(CheckWorldSize(request.world_size()));
-  WB_RETURN_IF_ERROR(CheckRank(request));
-  WB_RETURN_IF_ERROR(CheckIncarnation(request.incarnation()));
+  WB_RETURN_IF_ERROR(CheckIdentity(request));
   WB_ASSIGN_OR_RETURN(memory_, MemoryStateFromProto(request.memory()));
   WB_RETURN_IF_ERROR(CheckHeld(memory_, Version(request.held_version())));
   if (request.layout_bytes() == 0) return WrongField("join.layout_bytes", "0, want a layout");
@@ -193,9 +193,8 @@ absl::Status SessionJoin::TakeBuffer(const v1::AttachBuffer& attach,
   absl::StatusOr<Region> region =
       Region::OpenHostFd(descriptors.front().get(), attach.offset_bytes(), attach.bytes(), access);
   if (!region.ok()) {
-    return absl::Status(
-        region.status().code(),
-        absl::StrCat("buffer '", attach.buffer(), "' of ", name_, ": ", region.status().message()));
+    return {region.status().code(), absl::StrCat("buffer '", attach.buffer(), "' of ", name_, ": ",
+                                                 region.status().message())};
   }
   buffers_[index_of_.at(attach.buffer())] = OpenedBuffer{attach.buffer(), *std::move(region), 0};
   epoch_ = Epoch(attach.epoch());
@@ -204,16 +203,21 @@ absl::Status SessionJoin::TakeBuffer(const v1::AttachBuffer& attach,
 }
 
 /// A buffer that no piece uses is never touched and needs no memory.
-absl::StatusOr<OpenedBuffer> SessionJoin::WithoutMemory(const Layout& layout,
-                                                        std::size_t buffer) const {
-  for (const Piece& piece : layout.pieces) {
-    if (piece.buffer != buffer) continue;
-    return WrongField("join_finish",
-                      absl::StrFormat("buffer '%s' of %s was not attached (%d were)",
-                                      layout.buffers[buffer].name, name_, attached_));
+absl::Status SessionJoin::AllowUnused() {
+  const Layout& layout = registration_.layout;
+  std::vector<bool> used(buffers_.size());
+  for (const Piece& piece : layout.pieces) used[piece.buffer] = true;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].has_value()) continue;
+    if (used[i]) {
+      return WrongField("join_finish",
+                        absl::StrFormat("buffer '%s' of %s was not attached (%d were)",
+                                        layout.buffers[i].name, name_, attached_));
+    }
+    WB_ASSIGN_OR_RETURN(Region nothing, Region::AllocateArena(0));
+    buffers_[i] = OpenedBuffer{layout.buffers[i].name, std::move(nothing), 0};
   }
-  WB_ASSIGN_OR_RETURN(Region nothing, Region::AllocateArena(0));
-  return OpenedBuffer{layout.buffers[buffer].name, std::move(nothing), 0};
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SessionOpening> SessionJoin::Finish(SessionId session) {
@@ -222,6 +226,7 @@ absl::StatusOr<SessionOpening> SessionJoin::Finish(SessionId session) {
     finish.mutable_join_finish();
     return OutOfOrder(finish);
   }
+  WB_RETURN_IF_ERROR(AllowUnused());
   SessionOpening opening{std::move(session),
                          Incarnation(request_.incarnation()),
                          request_.world_size(),
@@ -230,11 +235,8 @@ absl::StatusOr<SessionOpening> SessionJoin::Finish(SessionId session) {
                          memory_,
                          std::move(registration_),
                          {}};
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    if (!buffers_[i].has_value()) {
-      WB_ASSIGN_OR_RETURN(buffers_[i], WithoutMemory(opening.registration.layout, i));
-    }
-    opening.buffers.push_back(*std::move(buffers_[i]));
+  for (std::optional<OpenedBuffer>& buffer : buffers_) {
+    opening.buffers.push_back(*std::move(buffer));
   }
   step_ = Step::kFinished;
   return opening;

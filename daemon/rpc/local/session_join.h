@@ -49,7 +49,7 @@ class SessionJoin {
   absl::Status TakeBuffer(const v1::AttachBuffer& attach, std::vector<FdHandle> descriptors);
   absl::Status CheckBuffer(const v1::AttachBuffer& attach) const;
   absl::Status CheckEpoch(const v1::AttachBuffer& attach) const;
-  absl::StatusOr<OpenedBuffer> WithoutMemory(const Layout& layout, std::size_t buffer) const;
+  absl::Status AllowUnused();
   absl::Status OutOfOrder(const v1::ClientMessage& message) const;
 
   const JoinLimits limits_;
