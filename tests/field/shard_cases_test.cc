@@ -108,7 +108,7 @@ TEST_CASE("a rollout that keeps tied tensors apart gets both, in every version",
                    .params = {Whole("embed", "embed", {0, 0}, {10, 2}),
                               Whole("lm_head", "lm_head", {0, 0}, {10, 2})}}},
       .aliases = {{"lm_head", "embed"}}};
-  for (const std::uint64_t versions : {1, 2}) {
+  for (const std::uint64_t versions : {1U, 2U}) {
     const Rehearsal rehearsal = Pass(file, {.fill = "row", .versions = versions});
     const std::vector<float> rows = Repeat(CountUp(static_cast<std::int64_t>(versions), 10), 2);
     CHECK(Floats(rehearsal, "engine0", 0, "embed") == rows);

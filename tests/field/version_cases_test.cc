@@ -125,7 +125,7 @@ TEST_CASE("weights that begin like a marker, or with zeros, arrive whole 100 tim
 
 TEST_CASE("a job may begin at version 501, go on, and never go back", "[field][case-91]") {
   Pair pair;
-  for (const std::uint64_t version : {501, 502}) {
+  for (const std::uint64_t version : {501U, 502U}) {
     const std::string bytes(static_cast<std::size_t>(kBytes), static_cast<char>(version));
     pair.source().Fill(bytes);
     // At first the rollout, which holds nothing, asks for any version.
@@ -139,7 +139,7 @@ TEST_CASE("a job may begin at version 501, go on, and never go back", "[field][c
   }
   const std::string before = pair.target().contents();
   pair.source().Fill(std::string(static_cast<std::size_t>(kBytes), 'x'));
-  for (const std::uint64_t version : {502, 501, 400}) {
+  for (const std::uint64_t version : {502U, 501U, 400U}) {
     const auto published = pair.trainer().Publish(version, {"", Slack(10s)});
     REQUIRE_FALSE(published.ok());
     INFO(published.error().ToString());

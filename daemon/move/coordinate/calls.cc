@@ -71,13 +71,13 @@ bool Calls::Begin(const Request& request, Slot<Result> slot, std::function<void(
   call.since = state_.turns.Now();
   call.timeout = std::max(request.deadline - call.since, Clock::duration::zero());
   call.done = std::move(done);
-  call.timer = state_.turns.At(request.deadline, [this, id = request.session, slot] {
-    if constexpr (std::is_same_v<Result, absl::StatusOr<Version>>) {
-      OnWaitDeadline(id);
-    } else {
-      OnDeadline(id, slot);
-    }
-  });
+  if constexpr (std::is_same_v<Result, absl::StatusOr<Version>>) {
+    call.timer =
+        state_.turns.At(request.deadline, [this, id = request.session] { OnWaitDeadline(id); });
+  } else {
+    call.timer = state_.turns.At(request.deadline,
+                                 [this, id = request.session, slot] { OnDeadline(id, slot); });
+  }
   return true;
 }
 

@@ -206,7 +206,7 @@ TEST_CASE("the first version may be 501; the same or a lower one is refused",
   nodes.AcceptAll(501);
   REQUIRE(world.PublishEnd(nodes.n0, "t0")->status.ok());
   REQUIRE(world.PublishEnd(nodes.n0, "t1")->status.ok());
-  for (const std::uint64_t version : {400, 501}) {
+  for (const std::uint64_t version : {400U, 501U}) {
     world.Publish(nodes.n0, "t0", version);
     const absl::Status status = world.PublishEnd(nodes.n0, "t0")->status;
     REQUIRE(status.code() == absl::StatusCode::kInvalidArgument);
