@@ -32,7 +32,7 @@ TEST_CASE("A rank left out is refused, never taken for 0", "[proto][field][case-
   file["workers"].erase(1);
   for (int rank = 0; rank < 4; ++rank) {
     json param = WholeParam("gate_up", "gate_up", {2, 2});
-    param["pieces"] = {PieceOf("gate_up", {2 * rank, 0}, {2 * rank + 2, 2}, {0, 0})};
+    param["pieces"] = json::array({PieceOf("gate_up", {2 * rank, 0}, {2 * rank + 2, 2}, {0, 0})});
     file["workers"].push_back({{"role", "ROLLOUT"},
                                {"group", "engine"},
                                {"rank", rank},

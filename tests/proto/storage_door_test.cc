@@ -130,7 +130,7 @@ TEST_CASE("A local param is not written through another param", "[proto]") {
 
 TEST_CASE("Bytes that no piece covers may be shared", "[proto]") {
   json padded = In(WholeParam("padded", "a", {8}), "flat", 0);  // elements 4..8 are padding
-  padded["pieces"] = {PieceOf("a", {0}, {4}, {0})};
+  padded["pieces"] = json::array({PieceOf("a", {0}, {4}, {0})});
   const json after = In(WholeParam("b", "b", {4}), "flat", 8);
   const json tensors = {{"a", Bf16({4})}, {"b", Bf16({4})}};
   CHECK(Accepted(Rollout(tensors, json::array({padded, after}))).job.layouts[0].pieces.size() == 2);

@@ -1,7 +1,6 @@
 #include "client/wbctl/contents/checkpoint_contents.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -65,7 +64,7 @@ void CheckpointContents::Write(const Tensor& tensor,
   const auto element = static_cast<std::uint64_t>(DtypeBytes(tensor.dtype));
   const std::span<const std::byte> from =
       checkpoint_.elements(*entry).subspan(begin * element, out.size());
-  std::memcpy(out.data(), from.data(), out.size());
+  std::copy(from.begin(), from.end(), out.begin());
 }
 
 bool CoverWhole(const Index& shape, const std::vector<const Box*>& boxes) {
