@@ -49,12 +49,16 @@ class TrafficFinder {
   }
 
  private:
-  // A trainer's key is the list of source boxes it holds.
+  // A trainer's key is the list of source boxes it holds, and in which piece of its own.
   void NumberSenders() {
     std::vector<std::uint64_t> keys(job_.layouts.size(), 0);
     for (std::uint32_t s = 0; s < index_.sources.size(); ++s) {
-      for (const WorkerIndex holder : index_.sets.members(index_.sources[s].holders)) {
-        keys[holder.value()] = Mix(keys[holder.value()], s);
+      const SourceBox& source = index_.sources[s];
+      const std::span<const WorkerIndex> holders = index_.sets.members(source.holders);
+      for (std::size_t i = 0; i < holders.size(); ++i) {
+        std::uint64_t& key = keys[holders[i].value()];
+        key = Mix(key, s);
+        if (!source.holder_pieces.empty()) key = Mix(key, source.holder_pieces[i]);
       }
     }
     sender_ = OrderByKey(keys);
@@ -63,7 +67,7 @@ class TrafficFinder {
       traffic_.senders[sender_[w]] = WorkerIndex(w);
   }
 
-  // A rollout worker's key is the list of its slices, and which of them cross.
+  // A rollout worker's key is the list of its slices: where they land, and which of them cross.
   void CollectClasses() {
     std::vector<std::uint64_t> keys(job_.layouts.size(), 0);
     std::vector<std::uint64_t> ingress(job_.layouts.size(), 0);
@@ -73,7 +77,7 @@ class TrafficFinder {
       const SourceSetId set = index_.sources[slice.source].holders;
       const bool local = !nodes_.HoldersNear(set, slice.dst).empty();
       std::uint64_t& key = keys[slice.dst.value()];
-      key = Mix(Mix(Mix(key, slice.source), slice.box), local ? 1 : 0);
+      key = Mix(Mix(Mix(Mix(key, slice.source), slice.box), slice.landing), local ? 1 : 0);
       if (local) {
         traffic_.local.push_back(i);
         continue;
