@@ -23,7 +23,8 @@ class AttemptRunner {
   /// Unmaps once no attempt uses it; then calls `removed`, on any thread. Attempts prepared from
   /// now on cannot use it.
   virtual void RemoveRegion(RegionId id, std::function<void()> removed) = 0;
-  /// Preparing an attempt again that is known already changes nothing and repeats OnPrepared.
+  /// Preparing an attempt again that is known already changes nothing and repeats OnPrepared (or
+  /// OnFailed, if it has).
   virtual void Prepare(AttemptWork work) = 0;
   virtual void Go(AttemptId attempt) = 0;
   /// Stops posting, force-closes the endpoints in use, waits for every operation: then OnEnded.

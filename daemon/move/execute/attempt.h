@@ -133,8 +133,16 @@ struct Attempt {
     return failure.ok() && (state == AttemptState::kPreparing || state == AttemptState::kPrepared ||
                             state == AttemptState::kMoving);
   }
+  /// Whether chunks go out: also after the decision, until the last one has.
   bool may_send() const {
-    return failure.ok() && (state == AttemptState::kMoving || state == AttemptState::kStaged);
+    return failure.ok() && (state == AttemptState::kMoving || state == AttemptState::kStaged ||
+                            state == AttemptState::kFinishing);
+  }
+  /// Decided or cut, and nothing of it is left.
+  bool over() const {
+    if (operations > 0) return false;
+    if (state == AttemptState::kAborting) return true;
+    return state == AttemptState::kFinishing && (unsent_chunks == 0 || !failure.ok());
   }
   void Fail(absl::Status status) {
     if (failure.ok()) failure = std::move(status);

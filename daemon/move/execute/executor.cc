@@ -120,17 +120,17 @@ void Executor::RemoveRegion(RegionId id, std::function<void()> removed) {
 void Executor::Prepare(AttemptWork work) {
   const AttemptId id = work.attempt;
   if (const auto known = attempts_.find(id); known != attempts_.end()) {
-    const AttemptState state = known->second->state;
-    spdlog::info("attempt={} prepared again while {}", id.value(), ToString(state));
-    if (state != AttemptState::kPreparing) events_.OnPrepared(id);
+    RepeatAnswer(*known->second);
     return;
   }
+  const Version version = work.version;
   const AttemptLimits limits{options_.node, options_.chunk_bytes,
                              fabric_.traits().max_message_bytes};
   absl::StatusOr<std::unique_ptr<Attempt>> made = MakeAttempt(std::move(work), regions_, limits);
   if (!made.ok()) {
     auto refused = std::make_unique<Attempt>();
     refused->id = id;
+    refused->version = version;
     refused->Fail(made.status());
     made = std::move(refused);
   }
@@ -140,6 +140,24 @@ void Executor::Prepare(AttemptWork work) {
     if (absl::Status admitted = Admit(attempt); !admitted.ok()) attempt.Fail(std::move(admitted));
   }
   PumpAndReview();
+}
+
+void Executor::RepeatAnswer(const Attempt& attempt) {
+  spdlog::info("attempt={} prepared again while {}", attempt.id.value(), ToString(attempt.state));
+  switch (attempt.state) {
+    case AttemptState::kPreparing:
+    case AttemptState::kFinishing:
+    case AttemptState::kAborting:
+      return;  // the answer, or the end, is still to come
+    case AttemptState::kPrepared:
+    case AttemptState::kMoving:
+    case AttemptState::kStaged:
+      events_.OnPrepared(attempt.id);
+      return;
+    case AttemptState::kFailed:
+      events_.OnFailed(attempt.id, attempt.failure);
+      return;
+  }
 }
 
 absl::Status Executor::Admit(Attempt& attempt) {
@@ -193,10 +211,10 @@ void Executor::Finish(AttemptId id) {
   }
   Attempt& attempt = *found->second;
   if (attempt.state == AttemptState::kFinishing || attempt.state == AttemptState::kAborting) return;
-  if (attempt.state == AttemptState::kStaged && attempt.unsent_chunks == 0) {
+  if (attempt.state == AttemptState::kStaged) {
     Step(attempt, AttemptState::kFinishing);
   } else {
-    // Decided elsewhere, but not done here: the only way to be sure that nothing moves any more.
+    // Not done here: the only way to be sure that nothing moves any more.
     Cut(attempt);
   }
   PumpAndReview();
@@ -339,6 +357,10 @@ bool Executor::Review(Attempt& attempt) {
 
 void Executor::End(Attempt& attempt) {
   sender_.Stop(attempt);
+  if (attempt.state == AttemptState::kFinishing && !attempt.failure.ok()) {
+    spdlog::warn("attempt={} finished although: {}", attempt.id.value(),
+                 attempt.failure.ToString());
+  }
   for (const OutLane& out : attempt.lanes) {
     if (out.lane == nullptr) continue;
     if (attempt.state == AttemptState::kFinishing) {

@@ -77,6 +77,7 @@ class Executor {
  private:
   Executor(const Parts& parts, const ExecutorOptions& options, SlotPool out, SlotPool in);
 
+  void RepeatAnswer(const Attempt& attempt);
   absl::Status Admit(Attempt& attempt);
   void Step(Attempt& attempt, AttemptState to);
   void OnEvent(const FabricEvent& event);

@@ -244,6 +244,44 @@ TEST_CASE("finish waits for chunks that still go out", "[move]") {
   FinishAll(pair.world, {all[1]});
 }
 
+TEST_CASE("finish does not cut chunks that have yet to go out", "[move]") {
+  Pair pair(64'000);
+  const std::vector<NodeWork> all = pair.Work(1, kRows, kRuns);
+  PrepareAll(pair.world, all);
+  GoAll(all);
+  REQUIRE(pair.t.events.staged.size() == 1);  // it lands nothing, and has sent nothing yet
+  pair.t.executor->Finish(AttemptId(1));
+  AwaitStaged(pair.world, {all[1]});
+  const std::vector<std::byte> image = pair.Expected(kRows, kRuns);
+  REQUIRE(std::equal(pair.target.begin(), pair.target.end(), image.begin()));
+  pair.world.DriveUntil([&] { return Has(pair.t.events.ended, AttemptId(1)); });
+  REQUIRE(pair.t.events.failed.empty());
+}
+
+TEST_CASE("a peer that goes away after the decision does not keep an attempt", "[move]") {
+  Pair pair(64'000);
+  pair.r.fabric->Inject({{}, {1}});
+  const std::vector<NodeWork> all = pair.Work(1, kRuns, kRuns);
+  PrepareAll(pair.world, all);
+  GoAll(all);
+  pair.t.executor->Finish(AttemptId(1));
+  pair.world.DriveUntilQuiet();
+  REQUIRE(pair.t.events.ended.empty());
+  pair.world.Remove(pair.r);
+  pair.world.DriveUntil([&] { return Has(pair.t.events.ended, AttemptId(1)); });
+  REQUIRE(pair.t.events.failed.empty());  // nobody would act on it any more
+}
+
+TEST_CASE("preparing again an attempt that failed repeats why", "[move]") {
+  Pair pair(64'000);
+  std::vector<NodeWork> all = pair.Work(1, kRuns, kRuns);
+  all[0].work.peers.clear();
+  pair.t.executor->Prepare(all[0].work);
+  pair.t.executor->Prepare(all[0].work);
+  REQUIRE(pair.t.events.failed.size() == 2);
+  REQUIRE(pair.t.events.failed[0].second == pair.t.events.failed[1].second);
+}
+
 TEST_CASE("an attempt finished before it has staged is cut", "[move]") {
   Pair pair(64'000);
   pair.r.fabric->Inject({{}, {6}});
