@@ -215,9 +215,11 @@ Result<v1::ReceiveReply> Session::Land(std::uint64_t version, const Call& call, 
   request.mutable_receive()->set_version(version);
   Result<v1::DaemonMessage> answer = Exchange(
       std::move(request), call, [this, version, &call, &go](const v1::DaemonMessage& notice) {
-        if (!notice.has_go()) return Result<void>{};
-        go = go || notice.go().version() == version;
-        return AcceptGo(notice, version, call.deadline);
+        // A go for another version is late: its Receive has ended. What is not accepted is not
+        // written.
+        if (!notice.has_go() || notice.go().version() != version) return Result<void>{};
+        go = true;
+        return AcceptGo(version, call.deadline);
       });
   if (!answer.ok()) return answer.error();
   if (answer->status().code() != WB_OK) return ErrorFromWire(answer->status());
@@ -233,13 +235,7 @@ Result<v1::ReceiveReply> Session::Land(std::uint64_t version, const Call& call, 
   return reply;
 }
 
-Result<void> Session::AcceptGo(const v1::DaemonMessage& notice,
-                               std::uint64_t version,
-                               Deadline deadline) {
-  if (notice.go().version() != version) {
-    return Error{
-        WB_INTERNAL, "it gives go for version " + std::to_string(notice.go().version()), {}};
-  }
+Result<void> Session::AcceptGo(std::uint64_t version, Deadline deadline) {
   // Before the daemon may write, not after: whatever happens from here on, the memory is not the
   // version before.
   held_ = HeldMemory{WB_MEMORY_INVALID, 0};

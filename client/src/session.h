@@ -55,7 +55,7 @@ class Session {
                                      const OnNotice& on_notice);
   Result<v1::DaemonMessage> Await(std::uint64_t id, Deadline deadline, const OnNotice& on_notice);
   Result<v1::ReceiveReply> Land(std::uint64_t version, const Call& call, bool& go);
-  Result<void> AcceptGo(const v1::DaemonMessage& notice, std::uint64_t version, Deadline deadline);
+  Result<void> AcceptGo(std::uint64_t version, Deadline deadline);
   Error Lose(const Error& why, const Call& call);
   Error NotReceived(Error why, std::uint64_t version, bool go) const;
   void Disconnect();
