@@ -68,7 +68,7 @@ TEST_CASE("A transpose is accepted exactly where the shape read through axes fit
       PairFile({{"s", Tensor("FP32", {3, 3})}}, json::array({WholeParam("s", "s", {3, 3})}),
                json::array({WholeParam("s", "s", {3, 3})}));
   square["workers"][1]["params"][0]["pieces"][0]["axes"] = {1, 0};
-  const Piece& piece = Accepted(square).job.layouts[0].pieces[0];
+  const Piece piece = Accepted(square).job.layouts[0].pieces[0];
   CHECK(piece.strides[0] * 1 + piece.strides[1] * 2 == 2 * 3 + 1);  // s[1][2] is d[2][1]
 }
 
