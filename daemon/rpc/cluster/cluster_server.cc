@@ -29,7 +29,7 @@ class ClusterServer::Service final : public v1::ClusterService::CallbackService 
       : loop_(loop), term_(term), options_(options) {}
 
   absl::Status Listen(TcpAddress& address, PeerEvents& events);
-  void Send(PeerId peer, FromLeader message);
+  void Send(PeerId peer, const FromLeader& message);
   void Close(PeerId peer, const absl::Status& status);
   void Shutdown(std::chrono::system_clock::time_point deadline);
   std::uint64_t refused() const { return refused_.load(); }
@@ -226,7 +226,7 @@ absl::Status ClusterServer::Service::Listen(TcpAddress& address, PeerEvents& eve
   return absl::OkStatus();
 }
 
-void ClusterServer::Service::Send(PeerId peer, FromLeader message) {
+void ClusterServer::Service::Send(PeerId peer, const FromLeader& message) {
   v1::ClusterReply wire = ToProto(message, term_);
   if (wire.ByteSizeLong() > static_cast<std::size_t>(MaxMessageBytes(options_))) {
     return RefuseToSend(peer, message, wire);
@@ -284,7 +284,7 @@ absl::Status ClusterServer::Listen(const TcpAddress& address, PeerEvents& events
 }
 
 void ClusterServer::Send(PeerId peer, FromLeader message) {
-  service_->Send(peer, std::move(message));
+  service_->Send(peer, message);
 }
 
 void ClusterServer::Close(PeerId peer, const absl::Status& status) {
