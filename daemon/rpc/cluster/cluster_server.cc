@@ -188,12 +188,12 @@ void ClusterServer::Service::Stream::Lost() {
 }
 
 void ClusterServer::Service::Stream::OnDone() {
+  // The last callback may still hold our lock; whoever sends to us has the service's.
+  { const MutexLock lock(mu_); }
   {
     const MutexLock lock(service_.mu_);
     service_.streams_.erase(peer_);
   }
-  // Whoever sent to us had the service's lock; the last callback may still hold ours.
-  { const MutexLock lock(mu_); }
   delete this;
 }
 

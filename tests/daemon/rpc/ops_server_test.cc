@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <sys/stat.h>
 
@@ -10,6 +12,7 @@
 
 #include "weightbridge/v1/status.grpc.pb.h"
 
+#include "planner/base/mutex.h"
 #include "proto/v1.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
@@ -18,26 +21,46 @@
 namespace wb {
 namespace {
 
-/// A daemon whose status stands still.
-class StillSource final : public StatusSource {
- public:
-  absl::StatusOr<DaemonSnapshot> Status() override { return daemon; }
-  absl::StatusOr<std::vector<MemberSnapshot>> Workers(const std::string& job) override {
-    asked_job = job;
-    return workers;
-  }
-  absl::StatusOr<std::vector<VersionSnapshot>> Versions(const std::string& job,
-                                                        std::uint32_t last) override {
-    asked_job = job;
-    asked_last = last;
-    return versions;
-  }
-
+/// What StillSource says, and what it was asked last.
+struct Still {
   absl::StatusOr<DaemonSnapshot> daemon = DaemonSnapshot{};
   absl::StatusOr<std::vector<MemberSnapshot>> workers = std::vector<MemberSnapshot>{};
   absl::StatusOr<std::vector<VersionSnapshot>> versions = std::vector<VersionSnapshot>{};
   std::string asked_job;
   std::uint32_t asked_last = 0;
+};
+
+/// A daemon whose status stands still. Thread-safe.
+class StillSource final : public StatusSource {
+ public:
+  absl::StatusOr<DaemonSnapshot> Status() override {
+    const MutexLock lock(mu_);
+    return still_.daemon;
+  }
+  absl::StatusOr<std::vector<MemberSnapshot>> Workers(const std::string& job) override {
+    const MutexLock lock(mu_);
+    still_.asked_job = job;
+    return still_.workers;
+  }
+  absl::StatusOr<std::vector<VersionSnapshot>> Versions(const std::string& job,
+                                                        std::uint32_t last) override {
+    const MutexLock lock(mu_);
+    still_.asked_job = job;
+    still_.asked_last = last;
+    return still_.versions;
+  }
+  void Set(Still still) {
+    const MutexLock lock(mu_);
+    still_ = std::move(still);
+  }
+  Still Get() {
+    const MutexLock lock(mu_);
+    return still_;
+  }
+
+ private:
+  Mutex mu_;
+  Still still_ ABSL_GUARDED_BY(mu_);
 };
 
 struct OpsFixture {
@@ -68,7 +91,9 @@ TEST_CASE("Status is served on a socket of mode 0660 and over TCP", "[rpc][ops]"
   daemon.term = Term(5);
   daemon.waits = {"version 3 waits for policy/1"};
   daemon.lanes = {{"n1", "tcp", 10, 20}};
-  fixture.source.daemon = daemon;
+  Still still;
+  still.daemon = daemon;
+  fixture.source.Set(still);
   struct stat found {};
   REQUIRE(::stat((fixture.dir.path() + "/control.sock").c_str(), &found) == 0);
   REQUIRE((found.st_mode & 0777) == 0660);
@@ -110,7 +135,9 @@ TEST_CASE("Versions are shown with their deliveries", "[rpc][ops]") {
   version.version = Version(3);
   version.state = "offered";
   version.deliveries = {delivery};
-  fixture.source.versions = std::vector<VersionSnapshot>{version};
+  Still still;
+  still.versions = std::vector<VersionSnapshot>{version};
+  fixture.source.Set(still);
   grpc::ClientContext context;
   OpsFixture::SetDeadline(context);
   v1::VersionsRequest request;
@@ -118,8 +145,8 @@ TEST_CASE("Versions are shown with their deliveries", "[rpc][ops]") {
   request.set_last(4);
   v1::VersionsReply reply;
   REQUIRE(fixture.stub->ListVersions(&context, request, &reply).ok());
-  REQUIRE(fixture.source.asked_job == "job");
-  REQUIRE(fixture.source.asked_last == 4);
+  REQUIRE(fixture.source.Get().asked_job == "job");
+  REQUIRE(fixture.source.Get().asked_last == 4);
   const v1::DeliveryStatus& shown = reply.versions(0).deliveries(0);
   REQUIRE(shown.status().message() == "engine0/1 is gone");
   REQUIRE(shown.bytes_by_path().at("tcp") == 100);
@@ -128,7 +155,9 @@ TEST_CASE("Versions are shown with their deliveries", "[rpc][ops]") {
 
 TEST_CASE("A daemon that is not the leader says who is", "[rpc][ops]") {
   OpsFixture fixture;
-  fixture.source.workers = absl::FailedPreconditionError("ask 127.0.0.1:7070");
+  Still still;
+  still.workers = absl::FailedPreconditionError("ask 127.0.0.1:7070");
+  fixture.source.Set(still);
   grpc::ClientContext context;
   OpsFixture::SetDeadline(context);
   v1::WorkersReply reply;
