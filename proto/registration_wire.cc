@@ -1,5 +1,7 @@
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,15 +12,16 @@
 namespace wb {
 namespace {
 
-void Put(const Index& index, google::protobuf::RepeatedField<std::int64_t>& wire) {
+void PutIndex(const Index& index, google::protobuf::RepeatedField<std::int64_t>& wire) {
   wire.Add(index.begin(), index.end());
 }
 
 v1::Param ToProto(const Param& param, const Layout& layout) {
   v1::Param wire;
   wire.set_name(param.name);
-  Put(param.shape, *wire.mutable_shape());
-  if (RowMajorStrides(param.shape) != param.strides) Put(param.strides, *wire.mutable_strides());
+  PutIndex(param.shape, *wire.mutable_shape());
+  if (RowMajorStrides(param.shape) != param.strides)
+    PutIndex(param.strides, *wire.mutable_strides());
   wire.set_dtype(ToProto(param.dtype));
   const std::string& buffer = layout.buffers[param.buffer].name;
   if (buffer != param.name) wire.set_buffer(buffer);
@@ -30,12 +33,70 @@ v1::Param ToProto(const Param& param, const Layout& layout) {
 v1::Piece ToProto(const Piece& piece, const std::string& tensor) {
   v1::Piece wire;
   wire.set_tensor(tensor);
-  Put(piece.box.lo(), *wire.mutable_box()->mutable_lo());
-  Put(piece.box.hi(), *wire.mutable_box()->mutable_hi());
-  Put(piece.at, *wire.mutable_at());
+  PutIndex(piece.box.lo(), *wire.mutable_box()->mutable_lo());
+  PutIndex(piece.box.hi(), *wire.mutable_box()->mutable_hi());
+  PutIndex(piece.at, *wire.mutable_at());
   for (const std::int64_t axis : piece.axes) wire.add_axes(static_cast<std::int32_t>(axis));
   return wire;
 }
+
+// Puts back the empty boxes of those params of a rollout that have no others: they were dropped at
+// the door, and with none at all the params would be refused. Each tensor that no piece names goes
+// to the param of most dimensions, each param left over gets the tensor of fewest.
+class EmptyBoxes {
+ public:
+  EmptyBoxes(const Registration& registration, v1::Worker& wire)
+      : tensors_(registration.tensors), params_(registration.layout.params), wire_(wire) {
+    unfilled_.resize(params_.size(), registration.layout.role == Role::kRollout);
+    spare_.resize(tensors_.size(), true);
+    for (std::size_t i = 0; i < params_.size(); ++i) {
+      const Index& shape = params_[i].shape;
+      if (params_[i].local || std::count(shape.begin(), shape.end(), 0) > 0) unfilled_[i] = false;
+    }
+    for (const Piece& piece : registration.layout.pieces) {
+      unfilled_[piece.param] = false;
+      spare_[piece.tensor.value()] = false;
+    }
+  }
+
+  void PutBack() {
+    std::map<Dtype, std::size_t> widest_param;
+    for (std::size_t i = 0; i < params_.size(); ++i) {
+      if (!unfilled_[i]) continue;
+      const auto [widest, added] = widest_param.try_emplace(params_[i].dtype, i);
+      if (params_[i].shape.size() > params_[widest->second].shape.size()) widest->second = i;
+    }
+    std::map<Dtype, std::size_t> narrowest_tensor;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const auto [narrowest, added] = narrowest_tensor.try_emplace(tensors_[i].dtype, i);
+      if (tensors_[i].shape.size() < tensors_[narrowest->second].shape.size()) {
+        narrowest->second = i;
+      }
+      const auto widest = widest_param.find(tensors_[i].dtype);
+      if (spare_[i] && widest != widest_param.end()) Put(widest->second, i);
+    }
+    for (std::size_t i = 0; i < params_.size(); ++i) {
+      const auto narrowest = narrowest_tensor.find(params_[i].dtype);
+      const bool none = wire_.params(static_cast<int>(i)).pieces().empty();
+      if (unfilled_[i] && none && narrowest != narrowest_tensor.end()) Put(i, narrowest->second);
+    }
+  }
+
+ private:
+  void Put(std::size_t param, std::size_t tensor) {
+    v1::Piece& piece = *wire_.mutable_params(static_cast<int>(param))->add_pieces();
+    piece.set_tensor(tensors_[tensor].name);
+    PutIndex(Index(tensors_[tensor].shape.size(), 0), *piece.mutable_box()->mutable_lo());
+    PutIndex(Index(tensors_[tensor].shape.size(), 0), *piece.mutable_box()->mutable_hi());
+    PutIndex(Index(params_[param].shape.size(), 0), *piece.mutable_at());
+  }
+
+  const std::vector<Tensor>& tensors_;
+  const std::vector<Param>& params_;
+  v1::Worker& wire_;
+  std::vector<bool> unfilled_;  // per param
+  std::vector<bool> spare_;     // per tensor: no piece names it
+};
 
 }  // namespace
 
@@ -56,6 +117,7 @@ v1::Layout ToProto(const Registration& registration) {
     *worker.mutable_params(static_cast<int>(piece.param))->add_pieces() =
         ToProto(piece, registration.tensors[piece.tensor.value()].name);
   }
+  EmptyBoxes(registration, worker).PutBack();
   return wire;
 }
 

@@ -48,7 +48,7 @@ struct Piece {
 /// A local tensor of a worker, as its framework calls it.
 struct Param {
   std::string name;
-  Dtype dtype = Dtype::kBf16;
+  Dtype dtype = Dtype::kBf16;      // its tensors'; UINT8 where neither they nor the worker tell
   Index shape;                     // local shape, elements
   Index strides;                   // elements, one per local dimension; row-major if not given
   std::uint32_t buffer = 0;        // index into Layout::buffers

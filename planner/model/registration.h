@@ -15,7 +15,9 @@ namespace wb {
 /// (proto/convert); aliases are already resolved, `Piece::tensor` indexes `tensors`.
 struct Registration {
   std::string job;
-  std::vector<Tensor> tensors;  // ordered by name, only those that pieces name
+  // Ordered by name; those that pieces name, and those of which a rollout's param names empty boxes
+  // alone.
+  std::vector<Tensor> tensors;
   Layout layout;
   friend bool operator==(const Registration&, const Registration&) = default;
 };

@@ -47,9 +47,8 @@ void ParamDoor::Add(const v1::Param& wire) {
   geometry.strides = geometry.strides && Extend(param);
   const std::size_t pieces_before = layout_.pieces.size();
   AddPieces(wire, param, geometry);
-  // Only empty boxes: nothing is ever written here, which is what local means.
-  const bool unwritten = layout_.pieces.size() == pieces_before && HasElements(param);
-  param.local = param.local || (layout_.role == Role::kRollout && unwritten);
+  const bool unfilled = layout_.pieces.size() == pieces_before && !param.local;
+  if (layout_.role == Role::kRollout && unfilled && HasElements(param)) KeepNamed(wire);
   layout_.params.push_back(std::move(param));
 }
 
@@ -144,6 +143,13 @@ void ParamDoor::AddPieces(const v1::Param& wire, const Param& param, Geometry ge
     if (!piece.has_value() || !geometry.strides) continue;
     piece->param = index;
     layout_.pieces.push_back(*std::move(piece));
+  }
+}
+
+void ParamDoor::KeepNamed(const v1::Param& wire) {
+  for (const v1::Piece& piece : wire.pieces()) {
+    const TensorTable::Found found = table_.Find(piece.tensor());
+    if (found.id.has_value()) named_by_empty_boxes_.push_back(*found.id);
   }
 }
 

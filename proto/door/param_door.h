@@ -33,6 +33,10 @@ class ParamDoor {
   /// What only the whole can tell: params whose size nobody knows in a buffer of several.
   void Finish();
 
+  /// Tensors that rollout params with elements name by empty boxes alone, in any order. They stay
+  /// with the registration: it must be told from one whose params name nothing, which is refused.
+  const std::vector<TensorId>& named_by_empty_boxes() const { return named_by_empty_boxes_; }
+
  private:
   // Whether shape and strides are accepted, so that pieces can be held against them.
   struct Geometry {
@@ -47,6 +51,7 @@ class ParamDoor {
   void CheckHasPieces(const v1::Param& wire, const Param& param, Geometry geometry) const;
   std::optional<Dtype> CheckDtype(const v1::Param& wire) const;
   void AddPieces(const v1::Param& wire, const Param& param, Geometry geometry);
+  void KeepNamed(const v1::Param& wire);
   std::uint32_t BufferOf(const v1::Param& wire);
   bool Extend(const Param& param);
 
@@ -57,6 +62,7 @@ class ParamDoor {
   std::string param_;  // how texts name the param at hand
   absl::flat_hash_set<absl::string_view> names_;
   absl::flat_hash_map<absl::string_view, std::uint32_t> buffers_;
+  std::vector<TensorId> named_by_empty_boxes_;
   std::vector<std::uint32_t> params_in_buffer_;
   std::vector<std::uint32_t> sizeless_;  // params whose dtype nothing tells
 };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -39,7 +40,7 @@ class WorkerDoor {
     params.Finish();
     if (reasons_.found() == before) CheckStorage(layout, table_.tensors(), label_, reasons_);
     OrderPieces(layout);
-    NameTensors(checked.registration);
+    NameTensors(params.named_by_empty_boxes(), checked.registration);
     return checked;
   }
 
@@ -115,14 +116,18 @@ class WorkerDoor {
 
   // From the table's ids to those of the registration's own tensors. Both are ordered by name, so
   // the pieces stay ordered.
-  void NameTensors(Registration& registration) const {
-    std::optional<TensorId> last;
+  void NameTensors(std::vector<TensorId> named, Registration& registration) const {
+    for (const Piece& piece : registration.layout.pieces) {
+      if (named.empty() || named.back() != piece.tensor) named.push_back(piece.tensor);
+    }
+    std::sort(named.begin(), named.end());
+    named.erase(std::unique(named.begin(), named.end()), named.end());
+    registration.tensors.reserve(named.size());
+    for (const TensorId id : named) registration.tensors.push_back(table_.tensors()[id.value()]);
+    auto own = named.begin();
     for (Piece& piece : registration.layout.pieces) {
-      if (piece.tensor != last) {
-        last = piece.tensor;
-        registration.tensors.push_back(table_.tensors()[piece.tensor.value()]);
-      }
-      piece.tensor = TensorId(static_cast<std::uint32_t>(registration.tensors.size() - 1));
+      own = std::find(own, named.end(), piece.tensor);
+      piece.tensor = TensorId(static_cast<std::uint32_t>(own - named.begin()));
     }
   }
 

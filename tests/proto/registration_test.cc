@@ -71,6 +71,34 @@ TEST_CASE("The way back to the wire leaves out what is the default", "[proto]") 
   CHECK(wire.worker().params(1).pieces(0).axes_size() == 2);
 }
 
+TEST_CASE("A rollout's params of empty boxes alone survive the wire without becoming local",
+          "[proto]") {
+  v1::Layout wire = Wire();
+  for (const char* name : {"x", "y"}) {
+    v1::Tensor& tensor = (*wire.mutable_tensors())[name];
+    tensor.set_dtype(v1::FP32);
+    tensor.add_shape(5);
+  }
+  const auto add = [&wire](const std::string& param, const std::string& tensor, int ndim) {
+    v1::Param& added = *wire.mutable_worker()->add_params();
+    added.set_name(param);
+    for (int dim = 0; dim < ndim; ++dim) added.add_shape(2);
+    v1::Piece& piece = *added.add_pieces();
+    piece.set_tensor(tensor);
+    piece.mutable_box()->add_lo(3);
+    piece.mutable_box()->add_hi(3);
+    for (int dim = 0; dim < ndim; ++dim) piece.add_at(0);
+  };
+  add("narrow", "x", 1);
+  add("wide", "y", 3);
+  add("again", "x", 2);
+  const Registration registration = Passed(wire);
+  REQUIRE(registration.tensors.size() == 5);
+  CHECK(registration.layout.pieces.size() == 3);
+  CHECK_FALSE(registration.layout.params[2].local);
+  CHECK(Passed(ToProto(registration)) == registration);
+}
+
 // A random layout that the door accepts: params with pads, permuted axes, shared buffers, local
 // params, empty boxes, pieces in random order.
 class RandomLayout {
