@@ -50,10 +50,10 @@ std::vector<std::size_t> Range(std::size_t begin, std::size_t end) {
   return range;
 }
 
-std::vector<StepReport> InOrder(std::map<std::size_t, StepReport> reports) {
+std::vector<StepReport> InOrder(const std::map<std::size_t, StepReport>& reports) {
   std::vector<StepReport> ordered;
   ordered.reserve(reports.size());
-  for (auto& [worker, report] : reports) ordered.push_back(std::move(report));
+  for (const auto& [worker, report] : reports) ordered.push_back(report);
   return ordered;
 }
 
@@ -213,7 +213,7 @@ absl::StatusOr<std::vector<StepReport>> Cluster::AwaitReports(
       deadline = std::min(deadline, Clock::now() + kSettle);
     }
   }
-  return InOrder(std::move(reports));
+  return InOrder(reports);
 }
 
 absl::StatusOr<StepReport> Cluster::ReadReport(const SupervisorEvent& event,
