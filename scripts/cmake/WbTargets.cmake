@@ -31,9 +31,9 @@ function(wb_add_test name)
 endfunction()
 
 # wb_without_tsan(FILE ...): sources of this folder that ThreadSanitizer does not instrument, for
-# those that use gRPC's callback API. gRPC's headers put half of a callback's code into them; the
-# other half is in its library, which is not instrumented, so the sanitizer sees their accesses and
-# not how they are ordered. Locks taken in these files are seen all the same.
+# those that use gRPC's callback API and for the messages gRPC parses. Half of such code is in our
+# files, the other half, with what orders it, in gRPC's library, which is not instrumented: the
+# sanitizer sees the accesses and not their order. Locks taken in these files are seen all the same.
 function(wb_without_tsan)
   if(WB_SANITIZE MATCHES "thread")
     set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fno-sanitize=thread)
