@@ -150,18 +150,17 @@ Result<v1::JoinReply> AwaitJoin(Door& door,
                                 const Result<std::uint64_t>& posted,
                                 Deadline deadline) {
   if (!posted.ok() && posted.error().code != WB_UNAVAILABLE) return posted.error();
-  while (true) {
-    Result<v1::DaemonMessage> message = door.Next(deadline);
-    if (!message.ok()) return posted.ok() ? message.error() : posted.error();
-    const bool refused = message->status().code() != WB_OK;
-    if (message->id() == 0 && !refused) continue;  // a notice
-    if (refused) return ErrorFromWire(message->status());
-    if (posted.ok() && message->id() == *posted && message->has_join()) {
-      return std::move(*message->mutable_join());
-    }
-    return Error{
-        WB_INTERNAL, "answer " + std::to_string(message->id()) + " is not one to Join", {}};
+  const auto is_notice = [](const v1::DaemonMessage& message) {
+    return message.id() == 0 && message.status().code() == WB_OK;
+  };
+  Result<v1::DaemonMessage> message = door.Next(deadline);
+  while (message.ok() && is_notice(*message)) message = door.Next(deadline);
+  if (!message.ok()) return posted.ok() ? message.error() : posted.error();
+  if (message->status().code() != WB_OK) return ErrorFromWire(message->status());
+  if (posted.ok() && message->id() == *posted && message->has_join()) {
+    return std::move(*message->mutable_join());
   }
+  return Error{WB_INTERNAL, "answer " + std::to_string(message->id()) + " is not one to Join", {}};
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ constexpr std::size_t kMaxPathBytes = 80;
 
 absl::StatusOr<RunDirectory> RunDirectory::Create() {
   std::error_code error;
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const char* runtime =
+      std::getenv("XDG_RUNTIME_DIR");  // NOLINT(concurrency-mt-unsafe): one thread
   fs::path parent;
   if (runtime != nullptr && fs::is_directory(runtime, error)) parent = runtime;
   if (parent.empty()) parent = fs::temp_directory_path(error);

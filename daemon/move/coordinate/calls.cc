@@ -43,30 +43,31 @@ absl::Status With(const absl::Status& status, const std::string& more) {
 
 }  // namespace
 
-absl::Status Calls::RefuseCall(const Session* session) const {
+absl::StatusOr<Session*> Calls::Caller(const SessionId& id) {
+  Session* session = state_.Find(id);
   if (session == nullptr) return absl::NotFoundError("no such session");
   if (session->opening.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("session ", session->id, " has not joined yet"));
   }
   if (session->membership == Session::Membership::kRefused) return session->refusal;
-  return state_.LeaderStatus();
+  if (absl::Status leader = state_.LeaderStatus(); !leader.ok()) return leader;
+  return session;
 }
 
 template <typename Result>
 bool Calls::Begin(const Request& request, Slot<Result> slot, std::function<void(Result)> done) {
-  Session* session = state_.Find(request.session);
-  absl::Status refusal = RefuseCall(session);
-  if (refusal.ok() && (session->*slot).has_value()) {
-    refusal = absl::FailedPreconditionError(
-        absl::StrCat(session->name().ToString(), " is inside ", CallName<Result>(), " of version ",
-                     (session->*slot)->version.value(), " already"));
+  absl::StatusOr<Session*> session = Caller(request.session);
+  if (session.ok() && ((*session)->*slot).has_value()) {
+    session = absl::FailedPreconditionError(
+        absl::StrCat((*session)->name().ToString(), " is inside ", CallName<Result>(),
+                     " of version ", ((*session)->*slot)->version.value(), " already"));
   }
-  if (!refusal.ok()) {
-    done(Failed<Result>(refusal));
+  if (!session.ok()) {
+    done(Failed<Result>(session.status()));
     return false;
   }
-  PendingCall<Result>& call = (session->*slot).emplace();
+  PendingCall<Result>& call = ((*session)->*slot).emplace();
   call.version = request.version;
   call.since = state_.turns.Now();
   call.timeout = std::max(request.deadline - call.since, Clock::duration::zero());

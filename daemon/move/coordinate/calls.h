@@ -51,7 +51,8 @@ class Calls final : public LocalAttemptEvents {
   template <typename Result>
   using Slot = std::optional<PendingCall<Result>> Session::*;
 
-  absl::Status RefuseCall(const Session* session) const;
+  /// The session that calls; never null. An error when it may not call now.
+  absl::StatusOr<Session*> Caller(const SessionId& id);
   template <typename Result>
   bool Begin(const Request& request, Slot<Result> slot, std::function<void(Result)> done);
   template <typename Result>
