@@ -61,6 +61,9 @@ TEST_CASE("a memfd without the seals is refused, naming the one it lacks", "[tra
   const absl::Status no_shrink = Open(Memfd(kPage, F_SEAL_SEAL).get(), kPage);
   REQUIRE(no_shrink.code() == absl::StatusCode::kInvalidArgument);
   REQUIRE(Names(no_shrink, "lacks F_SEAL_SHRINK"));
+  const FdHandle never(memfd_create("never sealed", MFD_CLOEXEC));  // as a plain file of a tmpfs
+  REQUIRE(ftruncate(never.get(), kPage) == 0);
+  REQUIRE(Names(Open(never.get(), kPage), "lacks F_SEAL_SHRINK"));
 }
 
 TEST_CASE("what is no memfd is refused", "[transport][memory]") {

@@ -24,17 +24,20 @@ namespace {
 
 constexpr std::uint64_t kMaxMappingBytes = std::uint64_t{1} << 46;  // half of a user's addresses
 
+constexpr const char* kWantedMemory = "want a memfd with F_SEAL_SHRINK and F_SEAL_SEAL";
+
+/// A plain file of a tmpfs passes for a memfd that can be sealed no more: it lacks the one seal.
 absl::Status CheckSeals(int fd) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("memory: descriptor %d is not a memfd that can carry seals", fd));
+        absl::StrFormat("memory: descriptor %d is not a memfd, %s", fd, kWantedMemory));
   }
   for (const auto& [seal, name] :
        {std::pair{F_SEAL_SHRINK, "F_SEAL_SHRINK"}, std::pair{F_SEAL_SEAL, "F_SEAL_SEAL"}}) {
     if ((seals & seal) == 0) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("memory: the memfd lacks %s, want F_SEAL_SHRINK and F_SEAL_SEAL", name));
+          absl::StrFormat("memory: descriptor %d lacks %s, %s", fd, name, kWantedMemory));
     }
   }
   return absl::OkStatus();
