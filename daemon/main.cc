@@ -11,6 +11,7 @@
 #include <iostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <sys/random.h>
 #include <unistd.h>
@@ -21,12 +22,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "daemon/daemon.h"
 #include "daemon/data_interface.h"
 #include "daemon/log_setup.h"
 #include "daemon/notify.h"
 #include "daemon/options.h"
+#include "transport/ucx/ucx_environment.h"
 
 namespace wb {
 namespace {
@@ -79,6 +82,14 @@ sigset_t BlockSignals() {
   return signals;
 }
 
+/// A shell's UCX_* are for the programs it was set up for; every setting of ours is pinned. Before
+/// the first thread: this changes the environment.
+void DropUcxVariables(const std::string& node) {
+  const std::vector<std::string> dropped = DropInheritedUcxVariables();
+  if (dropped.empty()) return;
+  spdlog::warn("node={} dropped from the environment: {}", node, absl::StrJoin(dropped, ", "));
+}
+
 void Notify(const std::string& socket, const std::string& state) {
   if (socket.empty()) return;
   const absl::Status told = NotifyServiceManager(socket, state);
@@ -108,6 +119,7 @@ ExitCode Serve(const DaemonOptions& options) {
   const sigset_t signals = BlockSignals();
   const std::string notify_socket = Variable("NOTIFY_SOCKET");
   SetUpLog(options.log_level, options.log_json);
+  DropUcxVariables(options.node);
   absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(options, DrawIdentity());
   if (!daemon.ok()) {
     spdlog::error("node={} cannot start: {}", options.node, daemon.status().ToString());

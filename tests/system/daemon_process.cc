@@ -61,10 +61,12 @@ bool DaemonProcess::Start() {
   said_.clear();
   std::filesystem::remove(log_);  // a child adds to it
   notify_ = BindNotify(notify_path_);
+  std::vector<std::string> environment = options_.environment;
+  environment.push_back("NOTIFY_SOCKET=" + notify_path_);
   absl::StatusOr<Child> child =
       Child::Start({.name = options_.node,
                     .argv = {BinaryOf("weightbridged"), "--config", config_},
-                    .environment = {"NOTIFY_SOCKET=" + notify_path_},
+                    .environment = std::move(environment),
                     .log = log_});
   if (!child.ok()) return false;
   child_.emplace(*std::move(child));

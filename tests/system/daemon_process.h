@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/wbctl/process/child.h"
 #include "planner/base/fd_handle.h"
@@ -18,6 +19,7 @@ class DaemonProcess {
     std::string leader;        // "listen: ..." or "address: ...", as the configuration has it
     std::string more;          // further lines of the configuration
     std::string run_dir = {};  // default: the node's own below `folder`
+    std::vector<std::string> environment = {};  // "NAME=VALUE", over ours
   };
 
   explicit DaemonProcess(Options options);

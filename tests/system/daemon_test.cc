@@ -147,6 +147,20 @@ TEST_CASE("A daemon starts, says where it is, and drains at SIGTERM",
   REQUIRE_FALSE(std::filesystem::exists(daemon.run_dir() + "/control.sock"));
 }
 
+TEST_CASE("A daemon drops UCX variables of the shell it is started from, and names them",
+          "[system][daemon]") {
+  const TempFolder folder;
+  DaemonProcess daemon({.folder = folder.path(),
+                        .node = "n0",
+                        .leader = kListen,
+                        .more = "",
+                        .environment = {"UCX_RNDV_THRESH=1k", "UCX_TLS=self"}});
+  REQUIRE(daemon.Start());
+  REQUIRE(daemon.Ready());
+  REQUIRE(absl::StrContains(daemon.Log(), "UCX_RNDV_THRESH"));
+  REQUIRE(absl::StrContains(daemon.Log(), "UCX_TLS"));
+}
+
 TEST_CASE("Before the first publish a leader shows no versions",
           "[system][daemon][field][case-92]") {
   const TempFolder folder;

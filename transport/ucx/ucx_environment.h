@@ -10,8 +10,8 @@ namespace wb {
 /// any.
 [[nodiscard]] std::vector<std::string> InheritedUcxVariables();
 
-/// Removes them and returns their names, for the log. Changes the process's environment: call it at
-/// the top of main, before there is a second thread.
+/// Removes them and returns their names, for the log. Changes the process's environment: call it
+/// early in main, before there is a second thread.
 std::vector<std::string> DropInheritedUcxVariables();
 
 /// Sends UCX's own log lines to ours instead of stdout. Once per process; more calls do nothing.
