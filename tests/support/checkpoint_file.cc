@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/safetensors_bytes.h"
+
 namespace wb::test {
 
 std::string CheckpointFile::Bytes() const {
@@ -13,11 +15,7 @@ std::string CheckpointFile::Bytes() const {
     header[tensor.name] = {
         {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
   }
-  const std::string text = header.dump();
-  const std::uint64_t length = text.size();
-  std::string bytes(sizeof(length), '\0');
-  std::memcpy(bytes.data(), &length, sizeof(length));
-  return bytes + text + data;
+  return SafetensorsBytes(header.dump(), data);
 }
 
 }  // namespace wb::test

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/time_slack.h"
+#include "tests/support/whole_file.h"
 
 namespace wb::test {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/whole_file.h"
 
 namespace wb::test {
 namespace {
@@ -60,17 +59,6 @@ ProgramEnd RunToEnd(const std::vector<std::string>& argv,
   finished.out = ReadWholeFile(out);
   finished.err = ReadWholeFile(err);
   return finished;
-}
-
-std::string ReadWholeFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-bool WriteWholeFile(const std::string& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return out.flush().good();
 }
 
 }  // namespace wb::test

@@ -20,10 +20,4 @@ struct ProgramEnd {
                                   const std::vector<std::string>& environment,
                                   std::chrono::milliseconds deadline);
 
-/// A whole file's bytes; "" if there is none.
-[[nodiscard]] std::string ReadWholeFile(const std::string& path);
-
-/// False when the file cannot be written.
-[[nodiscard]] bool WriteWholeFile(const std::string& path, const std::string& bytes);
-
 }  // namespace wb::test

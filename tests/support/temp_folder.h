@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,12 @@ class TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
 
   const std::string& path() const { return path_; }
+  /// Where a file of that name is, or would be.
+  std::filesystem::path File(const std::string& name) const {
+    return std::filesystem::path(path_) / name;
+  }
+  /// Writes a file and says where it is; throws when it cannot be written.
+  std::filesystem::path Write(const std::string& name, const std::string& bytes) const;
 
  private:
   std::string path_;

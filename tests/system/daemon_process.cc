@@ -14,15 +14,10 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/time_slack.h"
+#include "tests/support/whole_file.h"
 
 namespace wb::test {
 namespace {
-
-std::string ReadAll(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 FdHandle BindNotify(const std::string& path) {
   ::unlink(path.c_str());
@@ -96,7 +91,7 @@ std::string DaemonProcess::Ends(std::chrono::milliseconds bound) {
 }
 
 std::string DaemonProcess::Log() const {
-  return ReadAll(log_);
+  return ReadWholeFile(log_);
 }
 
 Finished RunProgram(const std::string& folder, const std::vector<std::string>& argv) {
@@ -109,7 +104,7 @@ Finished RunProgram(const std::string& folder, const std::vector<std::string>& a
   const std::string ended = child->Ended();
   const std::string exited = "exited with code ";
   const int code = ended.rfind(exited, 0) == 0 ? std::stoi(ended.substr(exited.size())) : -1;
-  return {code, ReadAll(log)};
+  return {code, ReadWholeFile(log)};
 }
 
 }  // namespace wb::test

@@ -10,9 +10,11 @@
 
 #include "planner/solve/planner.h"
 #include "proto/convert.h"
-#include "tests/client/wbctl/scratch.h"
 #include "tests/support/catch.h"
+#include "tests/support/safetensors_bytes.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/time_slack.h"
+#include "tests/support/whole_file.h"
 #include "tests/system/wbctl_run.h"
 
 namespace wb {
@@ -21,9 +23,10 @@ namespace {
 using nlohmann::json;
 using test::AllGone;
 using test::Example;
+using test::ReadWholeFile;
 using test::SafetensorsBytes;
-using test::Scratch;
 using test::Slack;
+using test::TempFolder;
 using test::Wbctl;
 using test::WbctlResult;
 using test::WbctlRun;
@@ -37,7 +40,7 @@ struct Planned {
 };
 
 Planned PlanOf(const std::filesystem::path& file) {
-  auto loaded = JobFromJson(Scratch::Read(file));
+  auto loaded = JobFromJson(ReadWholeFile(file));
   if (const auto* refusals = std::get_if<Refusals>(&loaded)) FAIL(refusals->front().text);
   Planned planned{std::get<LoadedJob>(loaded).job, {}, 0};
   auto solved = Solve(planned.job);
@@ -73,7 +76,7 @@ std::string Gqa() {
 /// The elements of a dumped param.
 template <typename T>
 std::vector<T> Dumped(const std::filesystem::path& path) {
-  const std::string bytes = Scratch::Read(path);
+  const std::string bytes = ReadWholeFile(path);
   REQUIRE(bytes.size() > 128);
   std::vector<T> elements((bytes.size() - 128) / sizeof(T));
   std::memcpy(elements.data(), bytes.data() + 128, elements.size() * sizeof(T));
@@ -122,23 +125,23 @@ TEST_CASE("the example files rehearse over TCP, every byte verified", "[system]"
 }
 
 TEST_CASE("what lands is what the trainers hold, through every stride and axis", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto file = scratch.Write("gqa.json", Gqa());
   const WbctlResult result =
-      Wbctl({"rehearse", file.string(), "--fill", "index", "--dump", scratch.path() / "dump"});
+      Wbctl({"rehearse", file.string(), "--fill", "index", "--dump", scratch.File("dump")});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   // Version 3: q holds 3..34, k holds 3..10, w holds 3..8.
   std::vector<std::uint16_t> qkv;
   for (int i = 0; i < 32; ++i) qkv.push_back(Bf16(static_cast<float>(i + 3)));
   for (int i = 0; i < 8; ++i) qkv.push_back(Bf16(static_cast<float>(i + 3)));
-  REQUIRE(Dumped<std::uint16_t>(scratch.path() / "dump/engine0-0-qkv.npy") == qkv);
-  REQUIRE(Dumped<float>(scratch.path() / "dump/engine0-0-w.npy") ==
+  REQUIRE(Dumped<std::uint16_t>(scratch.File("dump/engine0-0-qkv.npy")) == qkv);
+  REQUIRE(Dumped<float>(scratch.File("dump/engine0-0-w.npy")) ==
           std::vector<float>{3, 4, 5, 6, 7, 8});
 }
 
 TEST_CASE("versions are numbered from where they are told to", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto file = scratch.Write("gqa.json", Gqa());
   const WbctlResult result = Wbctl({"rehearse", file.string(), "-o", "json", "--versions", "2",
                                     "--first-version", "501", "--fill", "row"});
@@ -150,14 +153,14 @@ TEST_CASE("versions are numbered from where they are told to", "[system]") {
 }
 
 TEST_CASE("a table is printed where no JSON is asked for", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const WbctlResult result = Wbctl({"rehearse", scratch.Write("gqa.json", Gqa()).string()});
   REQUIRE(result.exit_code == 0);
   REQUIRE_THAT(result.out, Catch::Contains("GB/s") && Catch::Contains("every byte verified"));
 }
 
 TEST_CASE("a bit spoilt at either end is found where it lands", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto file = scratch.Write("gqa.json", Gqa());
   const std::string spoilt = GENERATE("policy/0", "engine0/0");
   const WbctlResult result =
@@ -182,7 +185,7 @@ TEST_CASE("refused files are refused before anything starts, with every reason",
   uncovered.replace(uncovered.find(R"("hi": [8,2])"), 11, R"("hi": [7,2])");
   const Bad bad = GENERATE_COPY(
       values<Bad>({{"", ""}, {"{ \"job\": ", ""}, {Gqa().substr(0, 900), ""}, {uncovered, "q"}}));
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto file = scratch.Write("bad.json", bad.text);
   const WbctlResult result = Wbctl({"rehearse", file.string(), "-v", "-o", "json"});
   INFO(result.err);
@@ -240,7 +243,7 @@ TEST_CASE("a killed daemon ends the rehearsal with its name, log and nothing lef
 }
 
 TEST_CASE("a worker that stands still is named when its time is over", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   WbctlRun run({"rehearse", scratch.Write("gqa.json", Gqa()).string(), "-v", "--versions", "100000",
                 "--timeout", "2"});
   run.AwaitErr("version 1 checked");
@@ -254,7 +257,7 @@ TEST_CASE("a worker that stands still is named when its time is over", "[system]
 
 TEST_CASE("a signal to wbctl ends everything it has started", "[system]") {
   const int signal = GENERATE(SIGINT, SIGTERM);
-  const Scratch scratch;
+  const TempFolder scratch;
   WbctlRun run(
       {"rehearse", scratch.Write("gqa.json", Gqa()).string(), "-v", "--versions", "100000"});
   run.AwaitErr("version 1 checked");
@@ -267,7 +270,7 @@ TEST_CASE("a signal to wbctl ends everything it has started", "[system]") {
 }
 
 TEST_CASE("a killed wbctl takes its processes with it", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   WbctlRun run(
       {"rehearse", scratch.Write("gqa.json", Gqa()).string(), "-v", "--versions", "100000"});
   run.AwaitErr("version 1 checked");
@@ -277,7 +280,7 @@ TEST_CASE("a killed wbctl takes its processes with it", "[system]") {
 }
 
 TEST_CASE("the folder of a rehearsal is kept on request", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   WbctlRun run({"rehearse", scratch.Write("gqa.json", Gqa()).string(), "--keep", "-v"});
   const WbctlResult result = run.Finish(std::chrono::seconds(60));
   REQUIRE(result.exit_code == 0);
@@ -296,7 +299,7 @@ std::string SmallModel(char first) {
       data);
 }
 
-std::filesystem::path LayoutOf(const Scratch& scratch, const std::filesystem::path& checkpoint) {
+std::filesystem::path LayoutOf(const TempFolder& scratch, const std::filesystem::path& checkpoint) {
   const WbctlResult layout = Wbctl({"layout", checkpoint.string(), "--trainer", "rows:2",
                                     "--rollout", "columns:4", "--rollout", "replicated:2"});
   REQUIRE(layout.exit_code == 0);
@@ -304,10 +307,10 @@ std::filesystem::path LayoutOf(const Scratch& scratch, const std::filesystem::pa
 }
 
 TEST_CASE("a checkpoint comes out of the rollouts byte for byte", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto checkpoint = scratch.Write("m.safetensors", SmallModel('a'));
   const auto layout = LayoutOf(scratch, checkpoint);
-  const auto out = scratch.path() / "out.safetensors";
+  const auto out = scratch.File("out.safetensors");
   const std::string versions = GENERATE("1", "3");
   const WbctlResult result =
       Wbctl({"rehearse", layout.string(), "--checkpoint", checkpoint.string(), "--export",
@@ -315,40 +318,40 @@ TEST_CASE("a checkpoint comes out of the rollouts byte for byte", "[system]") {
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   REQUIRE_THAT(result.out, Catch::Contains("exported"));
-  REQUIRE(Scratch::Read(out) == SmallModel('a'));
+  REQUIRE(ReadWholeFile(out) == SmallModel('a'));
 }
 
 TEST_CASE("an export that differs from its checkpoint is kept and told", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto checkpoint = scratch.Write("m.safetensors", SmallModel('a'));
   const auto layout = LayoutOf(scratch, checkpoint);
-  const auto out = scratch.path() / "out.safetensors";
+  const auto out = scratch.File("out.safetensors");
   const WbctlResult result =
       Wbctl({"rehearse", layout.string(), "--checkpoint", checkpoint.string(), "--export",
              out.string(), "--flip", "engine0/3"});
   REQUIRE(result.exit_code == 4);
   REQUIRE_THAT(result.err, Catch::Contains("worker engine0/3: 1 elements"));
-  REQUIRE(Scratch::Read(out).size() == SmallModel('a').size());
+  REQUIRE(ReadWholeFile(out).size() == SmallModel('a').size());
 }
 
 TEST_CASE("a sharded checkpoint is exported as its shards", "[system]") {
-  const Scratch scratch;
-  std::filesystem::create_directory(scratch.path() / "m");
+  const TempFolder scratch;
+  std::filesystem::create_directory(scratch.File("m"));
   scratch.Write("m/a.safetensors", SmallModel('a'));
   const std::string other =
       SafetensorsBytes(R"({"u":{"dtype":"I16","shape":[2,2],"data_offsets":[0,8]}})", "abcdefgh");
   scratch.Write("m/b.safetensors", other);
-  const auto layout = LayoutOf(scratch, scratch.path() / "m");
-  const WbctlResult result = Wbctl({"rehearse", layout.string(), "--checkpoint",
-                                    scratch.path() / "m", "--export", scratch.path() / "out"});
+  const auto layout = LayoutOf(scratch, scratch.File("m"));
+  const WbctlResult result = Wbctl({"rehearse", layout.string(), "--checkpoint", scratch.File("m"),
+                                    "--export", scratch.File("out")});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  REQUIRE(Scratch::Read(scratch.path() / "out/a.safetensors") == SmallModel('a'));
-  REQUIRE(Scratch::Read(scratch.path() / "out/b.safetensors") == other);
+  REQUIRE(ReadWholeFile(scratch.File("out/a.safetensors")) == SmallModel('a'));
+  REQUIRE(ReadWholeFile(scratch.File("out/b.safetensors")) == other);
 }
 
 TEST_CASE("a checkpoint that is damaged or another's is refused by name", "[system]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto checkpoint = scratch.Write("m.safetensors", SmallModel('a'));
   const auto layout = LayoutOf(scratch, checkpoint);
   const auto refused = [&](const std::string& bytes) {

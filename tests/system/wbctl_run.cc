@@ -2,8 +2,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <stdexcept>
 
@@ -12,16 +10,12 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/time_slack.h"
+#include "tests/support/whole_file.h"
 
 namespace wb::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string ReadAll(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 /// For what cannot be waited for by a descriptor: another process's output or end.
 template <typename Condition>
@@ -35,7 +29,7 @@ bool Eventually(std::chrono::milliseconds patience, const Condition& holds) {
 }
 
 bool Runs(pid_t pid) {
-  const std::string stat = ReadAll("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat = ReadWholeFile("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t state = stat.rfind(") ");
   return state != std::string::npos && stat[state + 2] != 'Z';
 }
@@ -47,10 +41,8 @@ fs::path Example(const std::string& name) {
 }
 
 WbctlRun::WbctlRun(const std::vector<std::string>& arguments) {
-  std::string folder = (fs::temp_directory_path() / "wbs-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("mkdtemp " + folder);
-  folder_ = folder;
-  fs::create_directory(folder_ / "run");
+  const std::string& folder = folder_.path();
+  fs::create_directory(folder_.File("run"));
   // Two files, so that stdout can be read as JSON.
   std::vector<std::string> argv{"/bin/sh", "-c",
                                 "exec \"$@\" >\"" + folder + "/out\" 2>\"" + folder + "/err\"",
@@ -60,19 +52,13 @@ WbctlRun::WbctlRun(const std::vector<std::string>& arguments) {
       {.name = "wbctl",
        .argv = argv,
        .environment = {"XDG_RUNTIME_DIR=" + folder + "/run", "TMPDIR=" + folder + "/run"},
-       .log = folder_ / "log"});
+       .log = folder_.File("log")});
   if (!child.ok()) throw std::runtime_error(std::string(child.status().message()));
   child_ = *std::move(child);
 }
 
-WbctlRun::~WbctlRun() {
-  child_.reset();
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
-
 std::string WbctlRun::Err() const {
-  return ReadAll(folder_ / "err");
+  return ReadWholeFile(folder_.File("err"));
 }
 
 WbctlResult WbctlRun::Finish(std::chrono::milliseconds patience) {
@@ -81,7 +67,7 @@ WbctlResult WbctlRun::Finish(std::chrono::milliseconds patience) {
   INFO(Err());
   REQUIRE(ended == 1);
   const std::string how = child_->Ended();
-  WbctlResult result{.exit_code = -1, .out = ReadAll(folder_ / "out"), .err = Err()};
+  WbctlResult result{.exit_code = -1, .out = ReadWholeFile(folder_.File("out")), .err = Err()};
   const std::string exited = "exited with code ";
   if (how.rfind(exited, 0) == 0) result.exit_code = std::stoi(how.substr(exited.size()));
   return result;
@@ -117,7 +103,7 @@ std::vector<pid_t> WbctlRun::Pids() const {
 
 std::vector<std::string> WbctlRun::LeftBehind() const {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "run")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_.File("run"))) {
     names.push_back(entry.path().filename());
   }
   return names;

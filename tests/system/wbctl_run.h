@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "client/wbctl/process/child.h"
+#include "tests/support/temp_folder.h"
 
 namespace wb::test {
 
@@ -27,7 +28,6 @@ struct WbctlResult {
 class WbctlRun {
  public:
   explicit WbctlRun(const std::vector<std::string>& arguments);
-  ~WbctlRun();
   WbctlRun(const WbctlRun&) = delete;
   WbctlRun& operator=(const WbctlRun&) = delete;
 
@@ -45,7 +45,8 @@ class WbctlRun {
 
  private:
   std::string Err() const;
-  std::filesystem::path folder_;
+  // Destroyed bottom-up: the child before its folder.
+  TempFolder folder_;
   std::optional<Child> child_;
 };
 

@@ -9,14 +9,17 @@
 #include "client/wbctl/contents/cut.h"
 #include "planner/solve/planner.h"
 #include "proto/convert.h"
-#include "tests/client/wbctl/scratch.h"
 #include "tests/support/catch.h"
+#include "tests/support/safetensors_bytes.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/whole_file.h"
 
 namespace wb {
 namespace {
 
+using test::ReadWholeFile;
 using test::SafetensorsBytes;
-using test::Scratch;
+using test::TempFolder;
 
 std::string OneTensor(const std::string& name, int elements) {
   const std::string count = std::to_string(elements);
@@ -67,7 +70,7 @@ LoadedJob JobOf(const Checkpoint& checkpoint,
 }
 
 TEST_CASE("a checkpoint's tensors are ordered by name, scalars have one element", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Checkpoint checkpoint = Opened(scratch.Write("m.safetensors", SmallModel()));
   REQUIRE_FALSE(checkpoint.sharded());
   REQUIRE(TensorsOf(checkpoint) ==
@@ -80,7 +83,7 @@ TEST_CASE("a checkpoint's tensors are ordered by name, scalars have one element"
 }
 
 TEST_CASE("a folder of shards is one checkpoint, with or without its index", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   scratch.Write("a.safetensors", OneTensor("one", 3));
   scratch.Write("b.safetensors", OneTensor("two", 4));
   const bool with_index = GENERATE(false, true);
@@ -94,7 +97,7 @@ TEST_CASE("a folder of shards is one checkpoint, with or without its index", "[w
 }
 
 TEST_CASE("shards that contradict each other or their index are refused by tensor", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   scratch.Write("a.safetensors", OneTensor("one", 3));
   scratch.Write("b.safetensors", OneTensor("one", 4));
   REQUIRE_THAT(RefusedAt(scratch.path()), Catch::Contains("tensor one is in both"));
@@ -108,7 +111,7 @@ TEST_CASE("shards that contradict each other or their index are refused by tenso
 }
 
 TEST_CASE("an index may not name files elsewhere", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto index =
       scratch.Write("m.safetensors.index.json", R"({"weight_map":{"one":"../../etc/passwd"}})");
   REQUIRE_THAT(RefusedAt(index), Catch::Contains("want a plain file name"));
@@ -117,7 +120,7 @@ TEST_CASE("an index may not name files elsewhere", "[wbctl]") {
 }
 
 TEST_CASE("a folder without a checkpoint is refused", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   REQUIRE_THAT(RefusedAt(scratch.path()), Catch::Contains("holds no *.safetensors"));
 }
 
@@ -141,7 +144,7 @@ TEST_CASE("shares are uneven where the extent does not divide, first ranks first
 }
 
 TEST_CASE("every cut of a checkpoint is a layout that plans", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Checkpoint checkpoint = Opened(scratch.Write("m.safetensors", SmallModel()));
   const std::string trainer = GENERATE("rows:1", "rows:2", "rows:7", "columns:2", "replicated:2");
   const std::string rollout = GENERATE("rows:3", "columns:4", "columns:5", "replicated:2");
@@ -153,7 +156,7 @@ TEST_CASE("every cut of a checkpoint is a layout that plans", "[wbctl]") {
 }
 
 TEST_CASE("1-D tensors and scalars are whole on every rank, others cut", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Checkpoint checkpoint = Opened(scratch.Write("m.safetensors", SmallModel()));
   const LoadedJob job = JobOf(checkpoint, "rows:2", "columns:4");
   std::vector<std::string> held;
@@ -174,7 +177,7 @@ TEST_CASE("1-D tensors and scalars are whole on every rank, others cut", "[wbctl
 }
 
 TEST_CASE("a checkpoint that does not fit the layout is refused tensor by tensor", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Checkpoint checkpoint = Opened(scratch.Write("m.safetensors", SmallModel()));
   const LoadedJob job = JobOf(checkpoint, "rows:2", "columns:4");
   const Checkpoint other = Opened(scratch.Write(
@@ -206,9 +209,9 @@ TEST_CASE("boxes cover a tensor only if no element is left", "[wbctl]") {
 }
 
 TEST_CASE("a copy with all elements written is the checkpoint, byte for byte", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Checkpoint checkpoint = Opened(scratch.Write("m.safetensors", SmallModel()));
-  const std::filesystem::path out = scratch.path() / "out.safetensors";
+  const std::filesystem::path out = scratch.File("out.safetensors");
   {
     auto copy = CheckpointCopy::Create(checkpoint, out);
     REQUIRE(copy.ok());
@@ -224,15 +227,15 @@ TEST_CASE("a copy with all elements written is the checkpoint, byte for byte", "
     REQUIRE(copy->Differences(9)->empty());
     REQUIRE(copy->Commit().ok());
   }
-  REQUIRE(Scratch::Read(out) == SmallModel());
+  REQUIRE(ReadWholeFile(out) == SmallModel());
   // nothing but the two files is left
   REQUIRE(std::distance(std::filesystem::directory_iterator(scratch.path()), {}) == 2);
 }
 
 TEST_CASE("a copy with a wrong element names its tensor and byte", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Checkpoint checkpoint = Opened(scratch.Write("m.safetensors", SmallModel()));
-  auto copy = CheckpointCopy::Create(checkpoint, scratch.path() / "out.safetensors");
+  auto copy = CheckpointCopy::Create(checkpoint, scratch.File("out.safetensors"));
   REQUIRE(copy.ok());
   auto writer = CheckpointCopyWriter::Open(checkpoint, copy->path());
   for (const Checkpoint::Entry& entry : checkpoint.entries()) {
@@ -245,9 +248,9 @@ TEST_CASE("a copy with a wrong element names its tensor and byte", "[wbctl]") {
 }
 
 TEST_CASE("a copy that is given up leaves nothing behind", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Checkpoint checkpoint = Opened(scratch.Write("m.safetensors", SmallModel()));
-  { REQUIRE(CheckpointCopy::Create(checkpoint, scratch.path() / "out").ok()); }
+  { REQUIRE(CheckpointCopy::Create(checkpoint, scratch.File("out")).ok()); }
   REQUIRE(std::distance(std::filesystem::directory_iterator(scratch.path()), {}) == 1);
   REQUIRE_THAT(
       std::string(CheckpointCopy::Create(checkpoint, "/nonexistent/out").status().message()),
@@ -257,12 +260,12 @@ TEST_CASE("a copy that is given up leaves nothing behind", "[wbctl]") {
 }
 
 TEST_CASE("a copy of shards is a folder of shards", "[wbctl]") {
-  const Scratch scratch;
-  std::filesystem::create_directory(scratch.path() / "m");
+  const TempFolder scratch;
+  std::filesystem::create_directory(scratch.File("m"));
   scratch.Write("m/a.safetensors", OneTensor("one", 3));
   scratch.Write("m/b.safetensors", OneTensor("two", 4));
-  const Checkpoint checkpoint = Opened(scratch.path() / "m");
-  auto copy = CheckpointCopy::Create(checkpoint, scratch.path() / "out");
+  const Checkpoint checkpoint = Opened(scratch.File("m"));
+  auto copy = CheckpointCopy::Create(checkpoint, scratch.File("out"));
   REQUIRE(copy.ok());
   auto writer = CheckpointCopyWriter::Open(checkpoint, copy->path());
   for (const Checkpoint::Entry& entry : checkpoint.entries()) {
@@ -270,7 +273,7 @@ TEST_CASE("a copy of shards is a folder of shards", "[wbctl]") {
   }
   REQUIRE(copy->Differences(9)->empty());
   REQUIRE(copy->Commit().ok());
-  REQUIRE(Scratch::Read(scratch.path() / "out/b.safetensors") == OneTensor("two", 4));
+  REQUIRE(ReadWholeFile(scratch.File("out/b.safetensors")) == OneTensor("two", 4));
 }
 
 }  // namespace

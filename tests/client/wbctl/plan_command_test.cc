@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "client/wbctl/plan/plan_table.h"
-#include "tests/client/wbctl/scratch.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
 
 namespace wb {
 namespace {
@@ -63,7 +63,7 @@ struct Printed {
 };
 
 Printed RunOn(const std::string& text, PlanOptions options = {}) {
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   options.file = scratch.Write("layout.json", text);
   std::ostringstream out;
   std::ostringstream err;
@@ -169,7 +169,7 @@ TEST_CASE("a malformed file is refused, a missing one is a failure; both say why
 }
 
 TEST_CASE("output that cannot be written is a failure", "[wbctl][plan]") {
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   std::ostringstream out;
   out.setstate(std::ios::badbit);
   std::ostringstream err;

@@ -4,14 +4,15 @@
 #include <variant>
 #include <vector>
 
-#include "tests/client/wbctl/scratch.h"
 #include "tests/support/catch.h"
+#include "tests/support/safetensors_bytes.h"
+#include "tests/support/temp_folder.h"
 
 namespace wb {
 namespace {
 
 using test::SafetensorsBytes;
-using test::Scratch;
+using test::TempFolder;
 
 std::vector<SafetensorsEntry> Accepted(const std::string& header, std::uint64_t data_bytes) {
   auto parsed = ParseSafetensorsHeader(header, data_bytes, "f");
@@ -28,7 +29,7 @@ std::string Refused(const std::string& header, std::uint64_t data_bytes) {
 }
 
 std::string RefusedFile(const std::string& bytes) {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto opened = SafetensorsFile::Open(scratch.Write("m.safetensors", bytes));
   REQUIRE(std::holds_alternative<Refusals>(opened));
   return std::get<Refusals>(opened).front().text;
@@ -139,7 +140,7 @@ TEST_CASE("a header nested without end is refused where it leaves the format", "
 }
 
 TEST_CASE("a file is mapped whole, with its head as it is", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const std::string bytes = SafetensorsBytes(kGood, std::string(2, 's') + std::string(24, 'w'));
   const auto opened = SafetensorsFile::Open(scratch.Write("m.safetensors", bytes));
   REQUIRE(std::holds_alternative<SafetensorsFile>(opened));

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 
@@ -9,26 +11,28 @@
 #include <unistd.h>
 
 #include "client/wbctl/rehearse/messages.h"
-#include "tests/client/wbctl/scratch.h"
 #include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/time_slack.h"
+#include "tests/support/whole_file.h"
 
 namespace wb {
 namespace {
 
-using test::Scratch;
+using test::ReadWholeFile;
 using test::Slack;
+using test::TempFolder;
 using Kind = SupervisorEvent::Kind;
 
 std::chrono::steady_clock::time_point In(std::chrono::milliseconds time) {
   return std::chrono::steady_clock::now() + Slack(time);
 }
 
-ChildOptions Shell(const Scratch& scratch, const std::string& script) {
+ChildOptions Shell(const TempFolder& scratch, const std::string& script) {
   return {.name = "child",
           .argv = {"/bin/sh", "-c", script},
           .environment = {},
-          .log = scratch.path() / "log"};
+          .log = scratch.File("log")};
 }
 
 SupervisorEvent Awaited(Supervisor& supervisor) {
@@ -50,9 +54,9 @@ bool Vanishes(const std::function<bool()>& gone) {
 }
 
 TEST_CASE("a child's end is told once, with how it ended", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto signals = StopSignals::Block();
-  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
+  auto supervisor = Supervisor::Create(scratch.File("notify"), *signals);
   REQUIRE(supervisor.ok());
   const auto [script, text] = GENERATE(
       table<std::string, std::string>({{"exit 0", "exited with code 0"},
@@ -68,20 +72,20 @@ TEST_CASE("a child's end is told once, with how it ended", "[wbctl][process]") {
 }
 
 TEST_CASE("what a child printed is the tail of its log", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto signals = StopSignals::Block();
-  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
+  auto supervisor = Supervisor::Create(scratch.File("notify"), *signals);
   const auto child = supervisor->StartControlled(Shell(scratch, "seq 1 30; echo bad >&2; exit 1"));
   REQUIRE(child.ok());
   REQUIRE(Awaited(*supervisor).kind == Kind::kEnded);
   REQUIRE(Tail(supervisor->child(*child).log(), 3, "| ") == "| 29\n| 30\n| bad\n");
-  REQUIRE(Tail(scratch.path() / "missing", 3, "").empty());
+  REQUIRE(Tail(scratch.File("missing"), 3, "").empty());
 }
 
 TEST_CASE("a program that cannot be run is an error that names it", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto signals = StopSignals::Block();
-  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
+  auto supervisor = Supervisor::Create(scratch.File("notify"), *signals);
   ChildOptions options = Shell(scratch, "");
   options.argv = {"/nonexistent/program"};
   const auto child = supervisor->StartControlled(options);
@@ -90,9 +94,9 @@ TEST_CASE("a program that cannot be run is an error that names it", "[wbctl][pro
 }
 
 TEST_CASE("readiness comes from the child that sent it", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto signals = StopSignals::Block();
-  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
+  auto supervisor = Supervisor::Create(scratch.File("notify"), *signals);
   REQUIRE(supervisor->StartNotifying(Shell(scratch, "exec cat /dev/zero > /dev/null")).ok());
   const std::string send =
       "import os,socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto("
@@ -108,12 +112,12 @@ TEST_CASE("readiness comes from the child that sent it", "[wbctl][process]") {
 }
 
 TEST_CASE("all children and their children end with the supervisor", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   pid_t pid = 0;
   const auto start = std::chrono::steady_clock::now();
   {
     const auto signals = StopSignals::Block();
-    auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
+    auto supervisor = Supervisor::Create(scratch.File("notify"), *signals);
     const auto child = supervisor->StartControlled(
         Shell(scratch, "sleep 600 & echo started >&3; trap '' TERM; wait"));
     REQUIRE(child.ok());
@@ -124,34 +128,34 @@ TEST_CASE("all children and their children end with the supervisor", "[wbctl][pr
   REQUIRE(std::chrono::steady_clock::now() - start < Slack(std::chrono::seconds(5)));
   REQUIRE_FALSE(Alive(pid));
   REQUIRE(Vanishes([&] { return !Alive(-pid); }));  // the group: init reaps the orphan
-  REQUIRE_FALSE(std::filesystem::exists(scratch.path() / "notify"));
+  REQUIRE_FALSE(std::filesystem::exists(scratch.File("notify")));
 }
 
 TEST_CASE("children end when the process that started them is killed", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const pid_t middle = ::fork();
   REQUIRE(middle >= 0);
   if (middle == 0) {
     const auto signals = StopSignals::Block();
-    auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
+    auto supervisor = Supervisor::Create(scratch.File("notify"), *signals);
     const auto child = supervisor->StartControlled(Shell(scratch, "exec sleep 600"));
-    std::ofstream(scratch.path() / "pid.new") << supervisor->child(*child).pid();
-    std::filesystem::rename(scratch.path() / "pid.new", scratch.path() / "pid");
+    std::ofstream(scratch.File("pid.new")) << supervisor->child(*child).pid();
+    std::filesystem::rename(scratch.File("pid.new"), scratch.File("pid"));
     ::kill(::getpid(), SIGKILL);
   }
   int status = 0;
   REQUIRE(::waitpid(middle, &status, 0) == middle);
-  const pid_t pid = std::stoi(Scratch::Read(scratch.path() / "pid"));
+  const pid_t pid = std::stoi(ReadWholeFile(scratch.File("pid")));
   REQUIRE(Vanishes([&] {
-    const std::string stat = Scratch::Read("/proc/" + std::to_string(pid) + "/stat");
+    const std::string stat = ReadWholeFile("/proc/" + std::to_string(pid) + "/stat");
     return stat.empty() || stat.find(") Z ") != std::string::npos;
   }));
 }
 
 TEST_CASE("a signal to us is an event while a supervisor lives", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto signals = StopSignals::Block();
-  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
+  auto supervisor = Supervisor::Create(scratch.File("notify"), *signals);
   REQUIRE(::raise(SIGTERM) == 0);
   const SupervisorEvent event = Awaited(*supervisor);
   REQUIRE(event.kind == Kind::kSignal);
@@ -159,9 +163,9 @@ TEST_CASE("a signal to us is an event while a supervisor lives", "[wbctl][proces
 }
 
 TEST_CASE("what a child said comes before its end", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto signals = StopSignals::Block();
-  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
+  auto supervisor = Supervisor::Create(scratch.File("notify"), *signals);
   REQUIRE(supervisor->StartControlled(Shell(scratch, "echo one >&3; echo two >&3")).ok());
   REQUIRE(Awaited(*supervisor).text == "one\n");
   REQUIRE(Awaited(*supervisor).text == "two\n");
@@ -169,20 +173,20 @@ TEST_CASE("what a child said comes before its end", "[wbctl][process]") {
 }
 
 TEST_CASE("a child has its descriptors and no other of ours", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto signals = StopSignals::Block();
-  auto supervisor = Supervisor::Create(scratch.path() / "notify", *signals);
+  auto supervisor = Supervisor::Create(scratch.File("notify"), *signals);
   REQUIRE(supervisor->StartControlled(Shell(scratch, "ls /proc/self/fd >&3")).ok());
   // 0 to 2 and the channel; 4 is ls's own, reading the folder
   REQUIRE(Awaited(*supervisor).text == "0\n1\n2\n3\n4\n");
 }
 
 TEST_CASE("the notify socket's path must be free and short", "[wbctl][process]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const auto signals = StopSignals::Block();
   const auto taken = Supervisor::Create(scratch.Write("file", ""), *signals);
   REQUIRE_THAT(std::string(taken.status().message()), Catch::Contains("Address already in use"));
-  const auto deep = Supervisor::Create(scratch.path() / std::string(120, 'x'), *signals);
+  const auto deep = Supervisor::Create(scratch.File(std::string(120, 'x')), *signals);
   REQUIRE_THAT(std::string(deep.status().message()), Catch::Contains("want less than 108"));
 }
 

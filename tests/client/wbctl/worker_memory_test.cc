@@ -11,15 +11,17 @@
 #include "client/wbctl/contents/runs.h"
 #include "client/wbctl/contents/same_storage.h"
 #include "proto/convert.h"
-#include "tests/client/wbctl/scratch.h"
 #include "tests/support/catch.h"
 #include "tests/support/seed.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/whole_file.h"
 
 namespace wb {
 namespace {
 
+using test::ReadWholeFile;
 using test::RunSeed;
-using test::Scratch;
+using test::TempFolder;
 using test::TestRng;
 
 /// One worker's registration from a layout file of a trainer and a rollout.
@@ -229,7 +231,7 @@ TEST_CASE("a whole contiguous tensor is one run, cut where it gets long", "[wbct
 }
 
 TEST_CASE("a param is dumped in C order, holes included", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Loaded loaded = Padded();
   const Registration& rollout = loaded.of(Role::kRollout);
   Memory memory(rollout);
@@ -237,34 +239,34 @@ TEST_CASE("a param is dumped in C order, holes included", "[wbctl]") {
   worker.Blank();
   worker.Write(FillContents(Fill::kIndex, 0));
   for (const Param& param : rollout.layout.params) {
-    REQUIRE(WriteNpy(scratch.path() / NpyFileName(rollout.layout.name, param.name), param,
+    REQUIRE(WriteNpy(scratch.File(NpyFileName(rollout.layout.name, param.name)), param,
                      worker.buffer(param.buffer))
                 .ok());
   }
-  const std::string dumped = Scratch::Read(scratch.path() / "e-0-p.npy");
+  const std::string dumped = ReadWholeFile(scratch.File("e-0-p.npy"));
   REQUIRE(dumped.size() == 128 + 24);
   REQUIRE(dumped.substr(0, 10) == std::string("\x93NUMPY\x01\x00\x76\x00", 10));
   REQUIRE_THAT(dumped, Catch::Contains("'descr': '<f4', 'fortran_order': False, 'shape': (2, 3"));
   std::array<float, 6> values{};
   std::memcpy(values.data(), dumped.data() + 128, 24);
   REQUIRE(values == std::array<float, 6>{0, 1, 2, 3, 4, 5});
-  REQUIRE(Scratch::Read(scratch.path() / "e-0-mask.npy").substr(128) == std::string(5, '\xA5'));
+  REQUIRE(ReadWholeFile(scratch.File("e-0-mask.npy")).substr(128) == std::string(5, '\xA5'));
 }
 
 TEST_CASE("a transposed param is dumped as it lies, not as the tensor", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Param param{.name = "t", .dtype = Dtype::kUint8, .shape = {2, 3}, .strides = {1, 2}};
   const std::array<std::byte, 6> memory{std::byte{'a'}, std::byte{'d'}, std::byte{'b'},
                                         std::byte{'e'}, std::byte{'c'}, std::byte{'f'}};
-  REQUIRE(WriteNpy(scratch.path() / "t.npy", param, memory).ok());
-  REQUIRE(Scratch::Read(scratch.path() / "t.npy").substr(128) == "abcdef");
+  REQUIRE(WriteNpy(scratch.File("t.npy"), param, memory).ok());
+  REQUIRE(ReadWholeFile(scratch.File("t.npy")).substr(128) == "abcdef");
 }
 
 TEST_CASE("a param without elements is dumped as its header", "[wbctl]") {
-  const Scratch scratch;
+  const TempFolder scratch;
   const Param param{.name = "t", .dtype = Dtype::kBf16, .shape = {0, 3}, .strides = {3, 1}};
-  REQUIRE(WriteNpy(scratch.path() / "t.npy", param, {}).ok());
-  REQUIRE(Scratch::Read(scratch.path() / "t.npy").size() == 128);
+  REQUIRE(WriteNpy(scratch.File("t.npy"), param, {}).ok());
+  REQUIRE(ReadWholeFile(scratch.File("t.npy")).size() == 128);
 }
 
 TEST_CASE("names of dumped files escape slash and percent", "[wbctl]") {
