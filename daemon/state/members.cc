@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 
 #include "planner/base/status_macros.h"
+#include "planner/model/describe.h"
 #include "planner/model/dtype.h"
 
 namespace wb {
@@ -14,15 +15,8 @@ namespace {
 
 constexpr std::size_t kRanksInText = 16;
 
-const char* RoleName(Role role) {
-  return role == Role::kTrainer ? "TRAINER" : "ROLLOUT";
-}
-
 std::string Declared(const Tensor& tensor) {
-  const std::string_view dtype = DtypeName(tensor.dtype);
-  return absl::StrCat(absl::string_view(dtype.data(), dtype.size()), " [",
-                      absl::StrJoin(tensor.shape, ","), "]",
-                      tensor.overlap_identical ? " overlap IDENTICAL" : "");
+  return absl::StrCat(Describe(tensor), tensor.overlap_identical ? " overlap IDENTICAL" : "");
 }
 
 }  // namespace

@@ -11,8 +11,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+
+#include "planner/model/describe.h"
 
 namespace wb {
 namespace {
@@ -38,12 +39,6 @@ class Renumbering {
  private:
   std::vector<std::optional<Id>> new_ids_;
 };
-
-std::string Describe(const Tensor& tensor) {
-  const std::string_view dtype = DtypeName(tensor.dtype);
-  return absl::StrCat(absl::string_view(dtype.data(), dtype.size()), " [",
-                      absl::StrJoin(tensor.shape, ","), "]");
-}
 
 }  // namespace
 

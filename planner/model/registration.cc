@@ -10,24 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "planner/model/describe.h"
+
 namespace wb {
 namespace {
 
 // Gaps in a group's ranks are told as ranges, at most this many.
 constexpr std::size_t kMaxGapsTold = 8;
-
-std::string_view RoleName(Role role) {
-  return role == Role::kTrainer ? "TRAINER" : "ROLLOUT";
-}
-
-absl::string_view Absl(std::string_view text) {
-  return {text.data(), text.size()};
-}
-
-// "BF16 [16,2]".
-std::string Describe(const Tensor& tensor) {
-  return absl::StrCat(Absl(DtypeName(tensor.dtype)), " [", absl::StrJoin(tensor.shape, ","), "]");
-}
 
 // Puts registrations together in the order of their workers' names, and notes every reason why
 // they do not fit. Used once by MakeJob.
@@ -103,9 +92,9 @@ class JobBuilder {
       const Layout& layout = member->layout;
       if (layout.role != first.role) {
         Refuse("role", "", layout.name.ToString(),
-               absl::StrCat("worker ", layout.name.ToString(), " is a ",
-                            Absl(RoleName(layout.role)), " and ", first.name.ToString(), " a ",
-                            Absl(RoleName(first.role)), ", want one role in a group"));
+               absl::StrCat("worker ", layout.name.ToString(), " is a ", RoleName(layout.role),
+                            " and ", first.name.ToString(), " a ", RoleName(first.role),
+                            ", want one role in a group"));
       }
       if (layout.name.rank < next) {
         Refuse("rank", "", layout.name.ToString(),
@@ -161,7 +150,7 @@ class JobBuilder {
 
   void Declare(const Tensor& tensor, const Layout& layout) {
     const bool trains = layout.role == Role::kTrainer;
-    Declared& known = declared_[Absl(tensor.name)];
+    Declared& known = declared_[absl::string_view(tensor.name)];
     if (known.tensor == nullptr) {
       known.tensor = &tensor;
       known.by = &layout.name;
@@ -209,7 +198,7 @@ class JobBuilder {
     std::vector<TensorId> ids;
     ids.reserve(registration.tensors.size());
     for (const Tensor& tensor : registration.tensors) {
-      ids.push_back(declared_.find(Absl(tensor.name))->second.id);
+      ids.push_back(declared_.find(absl::string_view(tensor.name))->second.id);
     }
     Layout layout = registration.layout;
     for (Piece& piece : layout.pieces) piece.tensor = ids[piece.tensor.value()];

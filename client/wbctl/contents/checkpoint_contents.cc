@@ -7,15 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+
+#include "planner/model/describe.h"
 
 namespace wb {
 namespace {
-
-std::string Describe(const Tensor& tensor) {
-  const std::string_view dtype = DtypeName(tensor.dtype);
-  return absl::StrCat(std::string(dtype), " [", absl::StrJoin(tensor.shape, ","), "]");
-}
 
 /// What is left of `box` without `hole`, as boxes that do not overlap.
 void Subtract(Box box, const Box& hole, std::vector<Box>& left) {
