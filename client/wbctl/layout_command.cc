@@ -69,10 +69,8 @@ ExitCode RunLayout(const LayoutOptions& options) {
     tensors.push_back(entry.tensor);
   }
   std::cout << CutLayoutJson(options.job.empty() ? JobName(options.checkpoint) : options.job,
-                             tensors, groups)
-            << std::flush;
-  return std::cout ? ExitCode::kDone
-                   : PrintFailure(absl::DataLossError("cannot write to standard output"));
+                             tensors, groups);
+  return FinishOutput(std::cout, std::cerr);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/wbctl/json_text.h"
+
 namespace wb {
 
 void AddOutputOption(CLI::App& command, OutputFormat& format) {
@@ -32,12 +34,15 @@ ExitCode PrintRefusals(const Refusals& refusals,
                       {"worker", refusal.worker},
                       {"text", refusal.text}});
     }
-    // Names may hold any bytes a file brought in: replace what is not UTF-8, never throw.
-    out << nlohmann::ordered_json{{"refusals", std::move(list)}}.dump(
-               2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-        << '\n';
+    out << JsonText(nlohmann::ordered_json{{"refusals", std::move(list)}}, 2) << '\n';
   }
   return ExitCode::kRefused;
+}
+
+ExitCode FinishOutput(std::ostream& out, std::ostream& err) {
+  out.flush();
+  return out ? ExitCode::kDone
+             : PrintFailure(absl::DataLossError("cannot write to standard output"), err);
 }
 
 ExitCode PrintFailure(const absl::Status& status) {

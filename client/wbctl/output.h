@@ -29,6 +29,10 @@ ExitCode PrintRefusals(const Refusals& refusals,
                        std::ostream& out,
                        std::ostream& err);
 
+/// The end of a command that has printed its result on `out`: kDone, or kFailed with a line on
+/// `err` when not all of it could be written.
+ExitCode FinishOutput(std::ostream& out, std::ostream& err);
+
 /// Prints `wbctl: <text>` on stderr. Returns kFailed.
 ExitCode PrintFailure(const absl::Status& status);
 /// The same, on the stream given.

@@ -2,17 +2,11 @@
 
 #include <iostream>
 #include <memory>
-#include <string_view>
 #include <variant>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 #include "client/wbctl/plan/plan_json.h"
 #include "client/wbctl/plan/plan_table.h"
-#include "client/wbctl/process/mapped_file.h"
-#include "planner/solve/planner.h"
-#include "proto/convert.h"
+#include "client/wbctl/plan/planned_job.h"
 
 namespace wb {
 namespace {
@@ -30,23 +24,13 @@ void Write(const PlanOptions& options, const Job& job, const Plan& plan, std::os
 }  // namespace
 
 ExitCode RunPlan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
-  const absl::StatusOr<MappedFile> file = MappedFile::Open(options.file);
-  if (!file.ok()) return PrintFailure(file.status(), err);
-  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
-                              file->bytes().size());
-  const std::variant<LoadedJob, Refusals> loaded = JobFromJson(text);
-  if (const auto* refusals = std::get_if<Refusals>(&loaded)) {
+  const std::variant<PlannedJob, Refusals> planned = LoadPlannedJob(options.file);
+  if (const auto* refusals = std::get_if<Refusals>(&planned)) {
     return PrintRefusals(*refusals, options.output, out, err);
   }
-  const Job& job = std::get<LoadedJob>(loaded).job;
-  const std::variant<Plan, Refusals> solved = Solve(job);
-  if (const auto* refusals = std::get_if<Refusals>(&solved)) {
-    return PrintRefusals(*refusals, options.output, out, err);
-  }
-  Write(options, job, std::get<Plan>(solved), out);
-  out.flush();
-  return out ? ExitCode::kDone
-             : PrintFailure(absl::DataLossError("cannot write to standard output"), err);
+  const auto& [loaded, plan] = std::get<PlannedJob>(planned);
+  Write(options, loaded.job, plan, out);
+  return FinishOutput(out, err);
 }
 
 void AddPlanCommand(CLI::App& app, ExitCode& exit) {

@@ -16,9 +16,8 @@ struct PlanOptions {
   bool summary = false;  // leave the moves out
 };
 
-/// Plans a layout file and prints the plan on `out`. A file that is refused, or a job that has no
-/// plan: every reason, one a line, on `err` (and as JSON on `out`), kRefused. A file that cannot be
-/// read: kFailed.
+/// Plans a layout file and prints the plan on `out`. A file that cannot be read or is refused, or a
+/// job that has no plan: every reason, one a line, on `err` (and as JSON on `out`), kRefused.
 ExitCode RunPlan(const PlanOptions& options, std::ostream& out, std::ostream& err);
 
 /// `wbctl plan FILE`. The subcommand's callback leaves its result in `exit`.

@@ -15,11 +15,9 @@
 #include "client/wbctl/contents/checkpoint.h"
 #include "client/wbctl/contents/checkpoint_contents.h"
 #include "client/wbctl/output.h"
-#include "client/wbctl/process/mapped_file.h"
+#include "client/wbctl/plan/planned_job.h"
 #include "client/wbctl/rehearse/rehearsal.h"
 #include "client/wbctl/rehearse/worker_process.h"
-#include "planner/solve/planner.h"
-#include "proto/convert.h"
 
 namespace wb {
 namespace {
@@ -37,8 +35,7 @@ struct CommandOptions {
 
 /// What is rehearsed, whole and checked.
 struct Input {
-  LoadedJob job;
-  Plan plan;
+  PlannedJob planned;
   std::optional<Checkpoint> checkpoint;
 };
 
@@ -59,17 +56,12 @@ std::variant<Checkpoint, Refusals> LoadCheckpoint(const Job& job, const Rehearsa
 
 /// All input, or every reason why it is refused.
 std::variant<Input, Refusals> Load(const CommandOptions& options) {
-  const absl::StatusOr<MappedFile> file = MappedFile::Open(options.file);
-  if (!file.ok()) return Refusals{{"file", "", "", std::string(file.status().message())}};
-  std::variant<LoadedJob, Refusals> loaded = JobFromJson(
-      std::string_view(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()));
-  if (auto* refusals = std::get_if<Refusals>(&loaded)) return std::move(*refusals);
-  Input input{std::move(std::get<LoadedJob>(loaded)), {}, {}};
-  std::variant<Plan, Refusals> solved = Solve(input.job.job);
-  if (auto* refusals = std::get_if<Refusals>(&solved)) return std::move(*refusals);
-  input.plan = std::move(std::get<Plan>(solved));
+  std::variant<PlannedJob, Refusals> planned = LoadPlannedJob(options.file);
+  if (auto* refusals = std::get_if<Refusals>(&planned)) return std::move(*refusals);
+  Input input{std::move(std::get<PlannedJob>(planned)), {}};
   if (options.rehearsal.checkpoint.empty()) return input;
-  std::variant<Checkpoint, Refusals> checkpoint = LoadCheckpoint(input.job.job, options.rehearsal);
+  std::variant<Checkpoint, Refusals> checkpoint =
+      LoadCheckpoint(input.planned.loaded.job, options.rehearsal);
   if (auto* refusals = std::get_if<Refusals>(&checkpoint)) return std::move(*refusals);
   input.checkpoint = std::move(std::get<Checkpoint>(checkpoint));
   return input;
@@ -86,15 +78,15 @@ ExitCode RunRehearse(const CommandOptions& options) {
   if (const auto* refusals = std::get_if<Refusals>(&loaded)) {
     return PrintRefusals(*refusals, options.output);
   }
-  const Input& input = std::get<Input>(loaded);
+  const auto& [planned, checkpoint] = std::get<Input>(loaded);
   RehearsalOptions rehearsal = options.rehearsal;
-  if (!rehearsal.flip.empty() && !KnownWorker(input.job.job, rehearsal.flip)) {
+  if (!rehearsal.flip.empty() && !KnownWorker(planned.loaded.job, rehearsal.flip)) {
     std::cerr << "wbctl rehearse: --flip " << rehearsal.flip << " is no worker of the file\n";
     return ExitCode::kUsage;
   }
   rehearsal.timeout = std::chrono::seconds(options.timeout_s);
   // A checkpoint's elements are the same in every version: one says it all, unless more are asked.
-  rehearsal.versions = options.versions.value_or(input.checkpoint ? 1 : 3);
+  rehearsal.versions = options.versions.value_or(checkpoint ? 1 : 3);
   if (options.verbose) {
     rehearsal.progress = [](const std::string& line) { std::cerr << line << std::endl; };
   }
@@ -106,13 +98,13 @@ ExitCode RunRehearse(const CommandOptions& options) {
   }
   RehearsalResult result;
   const absl::Status status = Rehearse(
-      {input.job, input.plan, input.checkpoint ? &*input.checkpoint : nullptr}, rehearsal, result);
+      {planned.loaded, planned.plan, checkpoint ? &*checkpoint : nullptr}, rehearsal, result);
   if (!result.kept.empty()) std::cerr << "kept: " << result.kept.string() << '\n';
   if (!status.ok()) return PrintFailure(status);
-  std::cout << (options.output == OutputFormat::kJson ? ToJson(result) : ToTable(result))
-            << std::flush;
+  std::cout << (options.output == OutputFormat::kJson ? ToJson(result) : ToTable(result));
   std::cerr << DescribeDifferences(result);
-  return result.differs() ? ExitCode::kDiffers : ExitCode::kDone;
+  const ExitCode written = FinishOutput(std::cout, std::cerr);
+  return result.differs() ? ExitCode::kDiffers : written;
 }
 
 void AddFillOptions(CLI::App& command, CommandOptions& options) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "weightbridge/v1/status.grpc.pb.h"
 
+#include "client/wbctl/json_text.h"
 #include "client/wbctl/status_text.h"
 #include "proto/v1.h"
 
@@ -53,13 +54,11 @@ ExitCode Ask(const StatusOptions& options,
         absl::StrCat("daemon at ", options.daemon, ": ", status.error_message())));
   }
   if (options.output == OutputFormat::kJson) {
-    // Texts may hold any bytes: replace what is not UTF-8, never throw.
-    out << ToJson(reply).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-        << '\n';
+    out << JsonText(ToJson(reply), 2) << '\n';
   } else {
     out << ToTable(reply);
   }
-  return ExitCode::kDone;
+  return FinishOutput(out, std::cerr);
 }
 
 void AddStatusCommand(CLI::App& app,

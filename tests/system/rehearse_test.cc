@@ -197,6 +197,17 @@ TEST_CASE("refused files are refused before anything starts, with every reason",
   REQUIRE_THAT(result.err, Catch::Contains(refusals[0]["text"].get<std::string>()));
 }
 
+TEST_CASE("a layout file that is not there is refused by plan and rehearse in the same words",
+          "[system]") {
+  const WbctlResult plan = Wbctl({"plan", "/nowhere/layout.json"});
+  const WbctlResult rehearse = Wbctl({"rehearse", "/nowhere/layout.json", "-o", "json"});
+  REQUIRE(plan.exit_code == 2);
+  REQUIRE(rehearse.exit_code == 2);
+  REQUIRE_THAT(plan.err, Catch::Contains("cannot open /nowhere/layout.json"));
+  REQUIRE(rehearse.err == plan.err);
+  REQUIRE(rehearse.out == plan.out);
+}
+
 TEST_CASE("wrong options are usage errors", "[system]") {
   const std::string file = Example("tiny-qwen3-moe.json").string();
   const auto arguments = GENERATE_COPY(

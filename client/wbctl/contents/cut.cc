@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "client/wbctl/json_text.h"
+
 namespace wb {
 namespace {
 
@@ -16,10 +18,6 @@ using Json = nlohmann::ordered_json;
 
 Json List(const Index& index) {
   return std::vector<std::int64_t>(index.begin(), index.end());
-}
-
-std::string Text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 /// The rank's box of the tensor; false when its share is empty.
@@ -52,14 +50,14 @@ void AppendWorker(const std::vector<Tensor>& tensors,
                   std::string& out) {
   absl::StrAppend(&out,
                   "    { \"role\": ", group.role == Role::kTrainer ? "\"TRAINER\"" : "\"ROLLOUT\"",
-                  ", \"group\": ", Text(group.group), ", \"rank\": ", rank,
-                  ", \"node\": ", Text(group.node), ", \"params\": [");
+                  ", \"group\": ", JsonText(Json(group.group)), ", \"rank\": ", rank,
+                  ", \"node\": ", JsonText(Json(group.node)), ", \"params\": [");
   const char* separator = "\n";
   for (const Tensor& tensor : tensors) {
     Index lo;
     Index hi;
     if (!CutBox(tensor, group.cut, rank, lo, hi)) continue;
-    absl::StrAppend(&out, separator, "      ", Text(ParamJson(tensor, lo, hi)));
+    absl::StrAppend(&out, separator, "      ", JsonText(ParamJson(tensor, lo, hi)));
     separator = ",\n";
   }
   absl::StrAppend(&out, " ] }");
@@ -98,11 +96,11 @@ std::string CutLayoutJson(const std::string& job,
                           const std::vector<Tensor>& tensors,
                           const std::vector<CutGroup>& groups) {
   // A line a tensor, a line a param: a large model's file is written without a tree of it.
-  std::string out = absl::StrCat("{ \"job\": ", Text(job), ",\n  \"tensors\": {");
+  std::string out = absl::StrCat("{ \"job\": ", JsonText(Json(job)), ",\n  \"tensors\": {");
   const char* separator = "\n";
   for (const Tensor& tensor : tensors) {
     const Json entry{{"dtype", DtypeName(tensor.dtype)}, {"shape", List(tensor.shape)}};
-    absl::StrAppend(&out, separator, "    ", Text(tensor.name), ": ", Text(entry));
+    absl::StrAppend(&out, separator, "    ", JsonText(Json(tensor.name)), ": ", JsonText(entry));
     separator = ",\n";
   }
   absl::StrAppend(&out, "\n  },\n  \"workers\": [");

@@ -9,15 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "client/wbctl/json_text.h"
+
 namespace wb {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Names may hold any bytes a file brought in: what is not UTF-8 is replaced, nothing throws.
-std::string Dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
 
 Json ToJson(const Index& index) {
   Json list = Json::array();
@@ -67,14 +64,14 @@ void WritePlanJson(const Job& job, const Plan& plan, std::ostream& out) {
                     {"tensor", job.tensor(move.tensor).name},
                     {"box", {{"lo", ToJson(move.box.lo())}, {"hi", ToJson(move.box.hi())}}},
                     {"bytes", move.bytes}};
-    out << separator << Dump(json, -1);
+    out << separator << JsonText(json);
     separator = ",\n";
   }
-  out << "],\n\"summary\": " << Dump(Summary(job, plan), 1) << "}\n";
+  out << "],\n\"summary\": " << JsonText(Summary(job, plan), 1) << "}\n";
 }
 
 void WritePlanSummaryJson(const Job& job, const Plan& plan, std::ostream& out) {
-  out << Dump(Json{{"summary", Summary(job, plan)}}, 1) << '\n';
+  out << JsonText(Json{{"summary", Summary(job, plan)}}, 1) << '\n';
 }
 
 }  // namespace wb

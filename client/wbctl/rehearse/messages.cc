@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "client/wbctl/json_text.h"
+
 namespace wb {
 namespace {
 
@@ -17,11 +19,6 @@ constexpr std::array<const char*, 7> kStepNames{"join", "prepare", "move", "chec
 constexpr std::array<const char*, 3> kFillNames{"hash", "row", "index"};
 // Five mismatches with two names of 1 KiB each and an error fit 64 KiB, even escaped twofold.
 constexpr std::size_t kMaxErrorBytes = std::size_t{16} * 1024;
-
-/// Names and errors may hold any bytes: what is not UTF-8 is replaced, nothing throws.
-std::string Text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 template <std::size_t kCount>
 std::size_t NumberOf(const std::array<const char*, kCount>& names, const Json& json) {
@@ -66,29 +63,30 @@ const char* StepName(Step step) {
 }
 
 std::string ToJson(const WorkerSpec& spec) {
-  return Text({{"layout", spec.layout},
-               {"socket", spec.socket},
-               {"world_size", spec.world_size},
-               {"timeout_ms", spec.timeout_ms},
-               {"fill", kFillNames.at(static_cast<std::size_t>(spec.fill))},
-               {"checkpoint", spec.checkpoint},
-               {"ties", spec.ties},
-               {"flip", spec.flip}});
+  return JsonText(Json{{"layout", spec.layout},
+                       {"socket", spec.socket},
+                       {"world_size", spec.world_size},
+                       {"timeout_ms", spec.timeout_ms},
+                       {"fill", kFillNames.at(static_cast<std::size_t>(spec.fill))},
+                       {"checkpoint", spec.checkpoint},
+                       {"ties", spec.ties},
+                       {"flip", spec.flip}});
 }
 
 std::string ToJson(const Order& order) {
-  return Text({{"step", StepName(order.step)}, {"version", order.version}, {"paths", order.paths}});
+  return JsonText(
+      Json{{"step", StepName(order.step)}, {"version", order.version}, {"paths", order.paths}});
 }
 
 std::string ToJson(const StepReport& report) {
   Json first = Json::array();
   for (const Mismatch& mismatch : report.check.first) first.push_back(ToJsonValue(mismatch));
-  return Text({{"step", StepName(report.step)},
-               {"error", report.error.substr(0, kMaxErrorBytes)},
-               {"element_bytes", report.check.element_bytes},
-               {"hole_bytes", report.check.hole_bytes},
-               {"mismatches", report.check.mismatches},
-               {"first", std::move(first)}});
+  return JsonText(Json{{"step", StepName(report.step)},
+                       {"error", report.error.substr(0, kMaxErrorBytes)},
+                       {"element_bytes", report.check.element_bytes},
+                       {"hole_bytes", report.check.hole_bytes},
+                       {"mismatches", report.check.mismatches},
+                       {"first", std::move(first)}});
 }
 
 absl::StatusOr<WorkerSpec> WorkerSpecFromJson(const std::string& text) {

@@ -6,6 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "client/wbctl/json_text.h"
+
 namespace wb {
 namespace {
 
@@ -67,7 +69,7 @@ std::string ToJson(const RehearsalResult& result) {
                   {"processes", {{"daemons", result.daemon_pids}, {"workers", result.worker_pids}}},
                   {"mismatches", std::move(mismatches)},
                   {"export_differences", result.export_differences}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json, 2) + "\n";
 }
 
 std::string ToTable(const RehearsalResult& result) {

@@ -153,7 +153,7 @@ TEST_CASE("a job without a plan is refused with every reason, on stderr and as J
   REQUIRE(as_table.err == printed.err);
 }
 
-TEST_CASE("a malformed file is refused, a missing one is a failure; both say why",
+TEST_CASE("a malformed file and a missing one are refused; both say why",
           "[wbctl][plan][refused]") {
   const Printed malformed = RunOn("{\"job\": ");
   REQUIRE(malformed.exit == ExitCode::kRefused);
@@ -163,9 +163,9 @@ TEST_CASE("a malformed file is refused, a missing one is a failure; both say why
 
   std::ostringstream out;
   std::ostringstream err;
-  REQUIRE(RunPlan({.file = "/nowhere/layout.json"}, out, err) == ExitCode::kFailed);
+  REQUIRE(RunPlan({.file = "/nowhere/layout.json"}, out, err) == ExitCode::kRefused);
   REQUIRE(err.str().find("/nowhere/layout.json") != std::string::npos);
-  REQUIRE(out.str().empty());
+  REQUIRE(json::parse(out.str())["refusals"][0]["kind"] == "file");
 }
 
 TEST_CASE("output that cannot be written is a failure", "[wbctl][plan]") {
