@@ -12,7 +12,7 @@ namespace wb::client {
 namespace {
 
 Error IsNull(const char* what) {
-  return Error{WB_INVALID_ARGUMENT, std::string(what) + " is NULL", {}};
+  return Invalid(std::string(what) + " is NULL");
 }
 
 }  // namespace

@@ -18,10 +18,6 @@ namespace {
 constexpr Milliseconds kDefaultJoinTimeout{30'000};
 constexpr Milliseconds kDefaultCallTimeout{600'000};
 
-Error Invalid(std::string message) {
-  return Error{WB_INVALID_ARGUMENT, std::move(message), {}};
-}
-
 std::string Text(const char* text) {
   return text != nullptr ? text : "";
 }
@@ -88,6 +84,13 @@ wb_status Join(const wb_join_options* options,
   });
 }
 
+/// The options of a call; NULL means the usual ones.
+template <typename T>
+Result<T> TakeOptions(const T* given, const char* name) {
+  if (given == nullptr) return T{};
+  return TakeStruct(given, name);
+}
+
 double SecondsSince(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
@@ -103,7 +106,7 @@ using wb::client::Result;
 using wb::client::Run;
 using wb::client::SecondsSince;
 using wb::client::SteadyClock;
-using wb::client::TakeStruct;
+using wb::client::TakeOptions;
 using wb::client::TakeTimeout;
 using wb::client::Text;
 namespace v1 = wb::v1;
@@ -149,10 +152,7 @@ wb_status wb_publish(wb_session* session,
   const SteadyClock::time_point start = SteadyClock::now();
   return Run([&]() -> Result<void> {
     if (session == nullptr) return Invalid("publish: session is NULL");
-    wb_publish_options usual{};
-    usual.struct_size = sizeof(usual);
-    const Result<wb_publish_options> taken =
-        TakeStruct(options != nullptr ? options : &usual, "wb_publish_options");
+    const Result<wb_publish_options> taken = TakeOptions(options, "wb_publish_options");
     if (!taken.ok()) return taken.error();
     const Result<Milliseconds> timeout =
         TakeTimeout(taken->timeout_ms, "publish", kDefaultCallTimeout);
@@ -206,10 +206,7 @@ wb_status wb_receive(wb_session* session,
   const SteadyClock::time_point start = SteadyClock::now();
   return Run([&]() -> Result<void> {
     if (session == nullptr) return Invalid("receive: session is NULL");
-    wb_receive_options usual{};
-    usual.struct_size = sizeof(usual);
-    const Result<wb_receive_options> taken =
-        TakeStruct(options != nullptr ? options : &usual, "wb_receive_options");
+    const Result<wb_receive_options> taken = TakeOptions(options, "wb_receive_options");
     if (!taken.ok()) return taken.error();
     const Result<Milliseconds> timeout =
         TakeTimeout(taken->timeout_ms, "receive", kDefaultCallTimeout);

@@ -12,10 +12,6 @@ namespace {
 constexpr std::uint32_t kProtocol = 1;
 constexpr std::size_t kPartBytes = 49'152;  // leaves room for the rest of a packet
 
-Error Invalid(std::string message) {
-  return Error{WB_INVALID_ARGUMENT, std::move(message), {}};
-}
-
 Result<void> CheckIdentity(const WorkerIdentity& identity) {
   if (identity.socket.empty()) return Invalid("join: no socket given");
   if (identity.job.empty()) return Invalid("join: no job given");

@@ -44,6 +44,10 @@ const ErrnoMeaning* Find(int error) {
 
 }  // namespace
 
+Error Invalid(std::string message) {
+  return Error{WB_INVALID_ARGUMENT, std::move(message), {}};
+}
+
 std::string ErrnoText(int error) {
   const ErrnoMeaning* meaning = Find(error);
   const std::string name =

@@ -9,6 +9,9 @@ namespace wb::client {
 using weightbridge::Error;
 using weightbridge::Result;
 
+/// INVALID_ARGUMENT.
+[[nodiscard]] Error Invalid(std::string message);
+
 /// "Permission denied (EACCES)"; "(errno 999)" for a number without a name here.
 [[nodiscard]] std::string ErrnoText(int error);
 

@@ -13,10 +13,6 @@ namespace {
 // arrays.
 constexpr std::uint32_t kMaxNdim = 8;
 
-Error Invalid(std::string message) {
-  return Error{WB_INVALID_ARGUMENT, std::move(message), {}};
-}
-
 Result<void> CheckNdim(const std::string& what, std::uint32_t ndim) {
   if (ndim >= 1 && ndim <= kMaxNdim) return {};
   return Invalid(what + ": ndim is " + std::to_string(ndim) + ", want 1 to 8");
@@ -128,9 +124,9 @@ Result<void> LayoutDraft::SetMemory(const char* buffer, const wb_memory& memory)
     return SystemError(
         error, what + ": fcntl(F_DUPFD_CLOEXEC) on descriptor " + std::to_string(memory.handle));
   }
-  UniqueFd owned(copy);
+  FdHandle owned(copy);
   memory_.insert_or_assign(
-      buffer, BufferMemory{std::make_shared<const UniqueFd>(std::move(owned)), memory.offset_bytes,
+      buffer, BufferMemory{std::make_shared<const FdHandle>(std::move(owned)), memory.offset_bytes,
                            memory.bytes, memory.epoch == 0 ? 1 : memory.epoch});
   return {};
 }

@@ -9,7 +9,7 @@
 
 #include "client/include/weightbridge/weightbridge.h"
 #include "client/src/errors.h"
-#include "client/src/unique_fd.h"
+#include "planner/base/fd_handle.h"
 #include "proto/v1.h"
 
 namespace wb::client {
@@ -17,7 +17,7 @@ namespace wb::client {
 /// The memory of one buffer, as the caller handed it over. The descriptor is a duplicate of our
 /// own, shared by the draft and the sessions made from it.
 struct BufferMemory {
-  std::shared_ptr<const UniqueFd> fd;
+  std::shared_ptr<const FdHandle> fd;
   std::uint64_t offset_bytes = 0;
   std::uint64_t bytes = 0;
   std::uint64_t epoch = 0;

@@ -85,7 +85,7 @@ Result<PacketSocket> PacketSocket::Connect(const std::string& path, Deadline dea
                  {}};
   }
   std::memcpy(address.sun_path, path.data(), path.size());
-  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  FdHandle fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd) return SystemError(errno, "socket(AF_UNIX, SOCK_SEQPACKET)");
   if (Result<void> bound = BoundConnect(fd.get(), deadline); !bound.ok()) return bound.error();
   const auto* raw = static_cast<const sockaddr*>(static_cast<const void*>(&address));

@@ -5,7 +5,7 @@
 
 #include "client/src/deadline.h"
 #include "client/src/errors.h"
-#include "client/src/unique_fd.h"
+#include "planner/base/fd_handle.h"
 
 namespace wb::client {
 
@@ -27,10 +27,10 @@ class PacketSocket {
   Result<std::string> Receive(Deadline deadline);
 
  private:
-  explicit PacketSocket(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit PacketSocket(FdHandle fd) : fd_(std::move(fd)) {}
   Result<void> WaitFor(short events, Deadline deadline);
 
-  UniqueFd fd_;
+  FdHandle fd_;
   bool reset_ = false;  // ECONNRESET has been seen
 };
 

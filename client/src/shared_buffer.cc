@@ -38,7 +38,7 @@ Result<SealedBuffer> SealedBuffer::Create(std::uint64_t bytes) {
         {}};
   }
   const std::string what = "shared buffer of " + std::to_string(bytes) + " bytes: ";
-  UniqueFd fd(::memfd_create("weightbridge", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  FdHandle fd(::memfd_create("weightbridge", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return Unavailable(errno, what + "memfd_create");
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     return SystemError(errno, what + "ftruncate");
@@ -53,7 +53,7 @@ Result<SealedBuffer> SealedBuffer::Create(std::uint64_t bytes) {
   return SealedBuffer(std::move(fd), data, bytes);
 }
 
-SealedBuffer::SealedBuffer(UniqueFd fd, void* data, std::uint64_t bytes)
+SealedBuffer::SealedBuffer(FdHandle fd, void* data, std::uint64_t bytes)
     : fd_(std::move(fd)), data_(data), bytes_(bytes) {}
 
 SealedBuffer::SealedBuffer(SealedBuffer&& other) noexcept

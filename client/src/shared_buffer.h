@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "client/src/errors.h"
-#include "client/src/unique_fd.h"
+#include "planner/base/fd_handle.h"
 
 namespace wb::client {
 
@@ -23,9 +23,9 @@ class SealedBuffer {
   int fd() const { return fd_.get(); }
 
  private:
-  SealedBuffer(UniqueFd fd, void* data, std::uint64_t bytes);
+  SealedBuffer(FdHandle fd, void* data, std::uint64_t bytes);
 
-  UniqueFd fd_;
+  FdHandle fd_;
   void* data_ = nullptr;
   std::uint64_t bytes_ = 0;
 };
