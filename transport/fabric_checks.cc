@@ -37,4 +37,9 @@ absl::StatusOr<std::span<std::byte>> ResolveLanding(const RegionTable& regions,
   return regions.ResolveWritable(landing.memory);
 }
 
+absl::Status NotHeld(AnnouncementId id) {
+  return absl::NotFoundError(absl::StrFormat(
+      "fabric: announcement %d is not held, or ended with its endpoint", id.value()));
+}
+
 }  // namespace wb

@@ -28,4 +28,7 @@ absl::StatusOr<std::span<std::byte>> ResolveLanding(const RegionTable& regions,
                                                     const Landing& landing,
                                                     std::uint64_t announced);
 
+/// NOT_FOUND: what Accept and Refuse answer when there is no such announcement to decide.
+absl::Status NotHeld(AnnouncementId id);
+
 }  // namespace wb

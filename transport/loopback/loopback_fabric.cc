@@ -31,11 +31,6 @@ absl::Status NoEndpoint(EndpointId endpoint) {
       absl::StrCat("fabric: endpoint ", endpoint.value(), " is not open"));
 }
 
-absl::Status NotHeld(AnnouncementId id) {
-  return absl::NotFoundError(absl::StrCat("fabric: announcement ", id.value(),
-                                          " is not held, or ended with its endpoint"));
-}
-
 }  // namespace
 
 LoopbackNetwork::Mailbox* LoopbackNetwork::FindMailbox(std::uint64_t fabric) {

@@ -17,11 +17,6 @@ namespace {
 // What the sender's UCX is told of a refusal; the reason comes with our own answer.
 constexpr ucs_status_t kRefused = UCS_ERR_REJECTED;
 
-absl::Status NotHeld(AnnouncementId id) {
-  return absl::NotFoundError(absl::StrCat("fabric: announcement ", id.value(),
-                                          " is not held, or ended with its endpoint"));
-}
-
 std::span<const std::byte> AsBytes(absl::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
