@@ -39,8 +39,6 @@ class PlanCache {
   /// none. Solves only when a participant's session or epoch is not as it was.
   std::variant<std::shared_ptr<const SolvedPlan>, Refusals> Get(
       const JobMembers& members, const std::string& trainers, const std::set<std::string>& groups);
-  /// Times Get has solved anew.
-  std::uint64_t solves() const { return solves_; }
 
  private:
   using Key = std::vector<std::pair<SessionId, Epoch>>;
