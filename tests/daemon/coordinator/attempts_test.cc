@@ -21,21 +21,14 @@ using std::chrono::seconds;
 using test::DaemonWorld;
 using test::PrepareFor;
 using test::RolloutRank;
+using test::Text;
 using test::TrainerRank;
-
-std::string Text(const absl::Status& status) {
-  return std::string(status.message());
-}
 
 /// engine0 of two ranks (sessions r0, r1), both inside Receive of version 1.
 struct Receivers {
   explicit Receivers(DaemonWorld& world) {
-    world.coordinator().OnLeaderConnected();
-    for (int rank = 0; rank < 2; ++rank) {
-      const SessionId session = "r" + std::to_string(rank);
-      REQUIRE(world.Open(session, RolloutRank("engine0", rank, 2, "n1"), 2)->status->ok());
-      calls.push_back(world.Receive(session, 1));
-    }
+    test::OpenEngine(world);
+    for (const char* session : {"r0", "r1"}) calls.push_back(world.Receive(session, 1));
     world.Take<RegisterWorker>();
   }
   std::vector<DaemonWorld::Pending<ReceiveResult>> calls;

@@ -13,30 +13,17 @@ using Catch::Matchers::Contains;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::DaemonWorld;
+using test::OpenEngine;
 using test::PrepareFor;
 using test::RolloutRank;
+using test::Text;
 using test::TrainerRank;
 
 const AttemptId kAttempt(1001);
 
-std::string Text(const absl::Status& status) {
-  return std::string(status.message());
-}
-
-/// engine0 whole on n1, with its leader.
-struct Engine {
-  explicit Engine(DaemonWorld& world) {
-    world.coordinator().OnLeaderConnected();
-    for (int rank = 0; rank < 2; ++rank) {
-      const SessionId session = "r" + std::to_string(rank);
-      REQUIRE(world.Open(session, RolloutRank("engine0", rank, 2, "n1"), 2)->status->ok());
-    }
-  }
-};
-
 TEST_CASE("WaitForVersion returns what is on offer, now or later", "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   const auto early = world.Wait("r0", 2);
   world.Say(VersionOffered{"gqa", "engine0", Version(1)});
   REQUIRE_FALSE(early->has_value());
@@ -50,7 +37,7 @@ TEST_CASE("WaitForVersion returns what is on offer, now or later", "[control][co
 
 TEST_CASE("WaitForVersion does not return a version that is over", "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   world.Say(VersionOffered{"gqa", "engine0", Version(1)});
   SECTION("it was received") {
     const auto receive = world.Receive("r0", 1);
@@ -73,7 +60,7 @@ TEST_CASE("WaitForVersion does not return a version that is over", "[control][co
 TEST_CASE("a Receive past its deadline gives up and says what the leader says",
           "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   const auto receive = world.Receive("r0", 1, seconds(2));
   world.timers.Advance(seconds(2));
   const std::vector<GiveUpVersion> told = world.Take<GiveUpVersion>();
@@ -90,7 +77,7 @@ TEST_CASE("a Receive past its deadline gives up and says what the leader says",
 TEST_CASE("a call whose leader is silent ends after the grace, and warns of its memory",
           "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   const auto receive = world.Receive("r0", 1, seconds(2));
   const auto other = world.Receive("r1", 1, seconds(60));
   world.stages = false;
@@ -119,7 +106,7 @@ TEST_CASE("a call whose leader is silent ends after the grace, and warns of its 
 TEST_CASE("a staged Receive is never aborted by its deadline: its outcome is in doubt",
           "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   const auto receive = world.Receive("r0", 1, seconds(2));
   world.Receive("r1", 1, seconds(60));
   world.Say(PrepareFor("n1", 1));
@@ -152,7 +139,7 @@ TEST_CASE("a Publish past its deadline ends with the leader's word", "[control][
 TEST_CASE("a lost leader ends every call, and what is staged differently from what is not",
           "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   const auto first = world.Receive("r0", 1);
   const auto second = world.Receive("r1", 1);
   const auto wait = world.Wait("r0", 2);
@@ -223,7 +210,7 @@ TEST_CASE("a lost leader ends every call, and what is staged differently from wh
 TEST_CASE("a Receive whose commit was heard is OK, however late the leader's answer",
           "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   const auto receive = world.Receive("r0", 1, seconds(2));
   world.Receive("r1", 1);
   world.Say(PrepareFor("n1", 1));
@@ -238,7 +225,7 @@ TEST_CASE("a Receive whose commit was heard is OK, however late the leader's ans
 
 TEST_CASE("a late answer is not taken for the answer to the next call", "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   world.Receive("r0", 1, seconds(2));
   world.timers.Advance(milliseconds(2800));
   const auto second = world.Receive("r0", 1);
@@ -250,7 +237,7 @@ TEST_CASE("a late answer is not taken for the answer to the next call", "[contro
 
 TEST_CASE("calls that cannot be are answered at once", "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   REQUIRE((*world.Receive("nobody", 1))->status.code() == absl::StatusCode::kNotFound);
   const auto first = world.Receive("r0", 1);
   const auto second = world.Receive("r0", 1);
@@ -264,7 +251,7 @@ TEST_CASE("calls that cannot be are answered at once", "[control][coordinator]")
 
 TEST_CASE("an answer may call again from inside", "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   std::optional<absl::StatusOr<Version>> second;
   world.coordinator().WaitForVersion(
       "r0", Version(1), world.In(seconds(5)), [&](const absl::StatusOr<Version>& version) {
@@ -278,7 +265,7 @@ TEST_CASE("an answer may call again from inside", "[control][coordinator]") {
 
 TEST_CASE("an answer to a call that is over is dropped and counted", "[control][coordinator]") {
   DaemonWorld world;
-  Engine engine(world);
+  OpenEngine(world);
   world.Say(FinishReceive{"r0", Version(1), absl::OkStatus(), 0, 0});
   world.Say(FinishPublish{"r0", Version(1), absl::OkStatus(), {}, 0, 0});
   const auto receive = world.Receive("r0", 2);

@@ -14,10 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::DaemonWorld;
 using test::RolloutRank;
-
-std::string Text(const absl::Status& status) {
-  return std::string(status.message());
-}
+using test::Text;
 
 TEST_CASE("a session opens its regions, registers, and is answered by the leader's word",
           "[control][coordinator]") {

@@ -16,12 +16,9 @@ using std::chrono::seconds;
 using test::LeaderWorld;
 using test::PairOfNodes;
 using test::RolloutRank;
+using test::Text;
 
 constexpr test::Manners kSilent{false, false, false, false};
-
-std::string Text(const absl::Status& status) {
-  return std::string(status.message());
-}
 
 /// engine1 with one rank (session e0) on n2.
 PeerId AddEngine1(LeaderWorld& world) {

@@ -14,11 +14,8 @@ using Catch::Matchers::Contains;
 using test::LeaderWorld;
 using test::PairOfNodes;
 using test::RolloutRank;
+using test::Text;
 using test::TrainerRank;
-
-std::string Text(const absl::Status& status) {
-  return std::string(status.message());
-}
 
 TEST_CASE("a rank that is taken is refused, both sessions named", "[control][leader]") {
   LeaderWorld world;

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+
 #include "planner/model/registration.h"
 
 namespace wb::test {
@@ -15,5 +17,10 @@ namespace wb::test {
                                        int rank,
                                        int ranks,
                                        const std::string& node);
+
+/// A status's text.
+[[nodiscard]] inline std::string Text(const absl::Status& status) {
+  return std::string(status.message());
+}
 
 }  // namespace wb::test

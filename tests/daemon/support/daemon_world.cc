@@ -136,6 +136,14 @@ void DaemonWorld::NotifyGo(const SessionId& session,
   notices.emplace_back(session, std::move(accepted));
 }
 
+void OpenEngine(DaemonWorld& world) {
+  world.coordinator().OnLeaderConnected();
+  for (int rank = 0; rank < 2; ++rank) {
+    const SessionId session = "r" + std::to_string(rank);
+    REQUIRE(world.Open(session, RolloutRank("engine0", rank, 2, "n1"), 2)->status->ok());
+  }
+}
+
 PrepareAttempt PrepareFor(const std::string& node, std::uint64_t version, bool with_plan) {
   std::vector<Registration> all;
   for (int rank = 0; rank < 2; ++rank) {

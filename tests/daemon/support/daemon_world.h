@@ -99,6 +99,9 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
   Coordinator coordinator_;
 };
 
+/// Connects the leader and opens engine0 whole on n1: sessions r0 and r1.
+void OpenEngine(DaemonWorld& world);
+
 /// A prepare message for the standard job: engine0 of two ranks on n1, two trainers on n0.
 [[nodiscard]] PrepareAttempt PrepareFor(const std::string& node,
                                         std::uint64_t version,
