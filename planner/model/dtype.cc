@@ -40,11 +40,4 @@ std::string_view DtypeName(Dtype dtype) {
   return kDtypes[static_cast<std::size_t>(dtype)].name;
 }
 
-std::optional<Dtype> DtypeFromName(std::string_view name) {
-  for (const DtypeEntry& entry : kDtypes) {
-    if (entry.name == name) return entry.dtype;
-  }
-  return std::nullopt;
-}
-
 }  // namespace wb

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace wb {
@@ -26,7 +25,5 @@ enum class Dtype : std::uint8_t {
 [[nodiscard]] std::int64_t DtypeBytes(Dtype dtype);
 /// "FP32", "BF16", "FP8_E4M3", ...: the names of layout files.
 [[nodiscard]] std::string_view DtypeName(Dtype dtype);
-/// The dtype of that name, or nothing.
-[[nodiscard]] std::optional<Dtype> DtypeFromName(std::string_view name);
 
 }  // namespace wb
