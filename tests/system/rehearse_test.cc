@@ -11,6 +11,7 @@
 #include "planner/solve/planner.h"
 #include "proto/convert.h"
 #include "tests/support/catch.h"
+#include "tests/support/gqa_file.h"
 #include "tests/support/safetensors_bytes.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/time_slack.h"
@@ -23,6 +24,7 @@ namespace {
 using nlohmann::json;
 using test::AllGone;
 using test::Example;
+using test::kGqaFile;
 using test::ReadWholeFile;
 using test::SafetensorsBytes;
 using test::Slack;
@@ -54,23 +56,6 @@ Planned PlanOf(const std::filesystem::path& file) {
     }
   }
   return planned;
-}
-
-/// DESIGN section 8's example: a fused and interleaved trainer, a transposed and a padded param.
-std::string Gqa() {
-  return R"({ "job": "gqa",
-  "tensors": { "q": {"dtype": "BF16", "shape": [16, 2]}, "k": {"dtype": "BF16", "shape": [4, 2]}, "w": {"dtype": "FP32", "shape": [2, 3]} },
-  "workers": [
-    { "role": "TRAINER", "group": "policy", "rank": 0, "node": "n0",
-      "params": [
-        { "name": "linear_qkv.weight", "shape": [20, 2],
-          "pieces": [ {"tensor": "q", "box": {"lo": [0,0], "hi": [8,2]}, "at": [0,0]},  {"tensor": "k", "box": {"lo": [0,0], "hi": [2,2]}, "at": [8,0]},
-                      {"tensor": "q", "box": {"lo": [8,0], "hi": [16,2]}, "at": [10,0]}, {"tensor": "k", "box": {"lo": [2,0], "hi": [4,2]}, "at": [18,0]} ] },
-        { "name": "w_t", "shape": [3, 2], "pieces": [ {"tensor": "w", "box": {"lo": [0,0], "hi": [2,3]}, "at": [0,0], "axes": [1,0]} ] } ] },
-    { "role": "ROLLOUT", "group": "engine0", "rank": 0, "node": "n1",
-      "params": [
-        { "name": "qkv", "shape": [20, 2], "pieces": [ {"tensor": "q", "box": {"lo": [0,0], "hi": [16,2]}, "at": [0,0]}, {"tensor": "k", "box": {"lo": [0,0], "hi": [4,2]}, "at": [16,0]} ] },
-        { "name": "w", "shape": [2, 3], "strides": [4, 1], "dtype": "FP32", "pieces": [ {"tensor": "w", "box": {"lo": [0,0], "hi": [2,3]}, "at": [0,0]} ] } ] } ] })";
 }
 
 /// The elements of a dumped param.
@@ -126,7 +111,7 @@ TEST_CASE("the example files rehearse over TCP, every byte verified", "[system]"
 
 TEST_CASE("what lands is what the trainers hold, through every stride and axis", "[system]") {
   const TempFolder scratch;
-  const auto file = scratch.Write("gqa.json", Gqa());
+  const auto file = scratch.Write("gqa.json", kGqaFile);
   const WbctlResult result =
       Wbctl({"rehearse", file.string(), "--fill", "index", "--dump", scratch.File("dump")});
   INFO(result.err);
@@ -142,7 +127,7 @@ TEST_CASE("what lands is what the trainers hold, through every stride and axis",
 
 TEST_CASE("versions are numbered from where they are told to", "[system]") {
   const TempFolder scratch;
-  const auto file = scratch.Write("gqa.json", Gqa());
+  const auto file = scratch.Write("gqa.json", kGqaFile);
   const WbctlResult result = Wbctl({"rehearse", file.string(), "-o", "json", "--versions", "2",
                                     "--first-version", "501", "--fill", "row"});
   INFO(result.err);
@@ -154,14 +139,14 @@ TEST_CASE("versions are numbered from where they are told to", "[system]") {
 
 TEST_CASE("a table is printed where no JSON is asked for", "[system]") {
   const TempFolder scratch;
-  const WbctlResult result = Wbctl({"rehearse", scratch.Write("gqa.json", Gqa()).string()});
+  const WbctlResult result = Wbctl({"rehearse", scratch.Write("gqa.json", kGqaFile).string()});
   REQUIRE(result.exit_code == 0);
   REQUIRE_THAT(result.out, Catch::Contains("GB/s") && Catch::Contains("every byte verified"));
 }
 
 TEST_CASE("a bit spoilt at either end is found where it lands", "[system]") {
   const TempFolder scratch;
-  const auto file = scratch.Write("gqa.json", Gqa());
+  const auto file = scratch.Write("gqa.json", kGqaFile);
   const std::string spoilt = GENERATE("policy/0", "engine0/0");
   const WbctlResult result =
       Wbctl({"rehearse", file.string(), "--fill", "index", "--flip", spoilt, "-o", "json"});
@@ -181,10 +166,12 @@ TEST_CASE("refused files are refused before anything starts, with every reason",
     std::string text;
     std::string reason;
   };
-  std::string uncovered = Gqa();
+  std::string uncovered = kGqaFile;
   uncovered.replace(uncovered.find(R"("hi": [8,2])"), 11, R"("hi": [7,2])");
-  const Bad bad = GENERATE_COPY(
-      values<Bad>({{"", ""}, {"{ \"job\": ", ""}, {Gqa().substr(0, 900), ""}, {uncovered, "q"}}));
+  const Bad bad = GENERATE_COPY(values<Bad>({{"", ""},
+                                             {"{ \"job\": ", ""},
+                                             {std::string(kGqaFile).substr(0, 900), ""},
+                                             {uncovered, "q"}}));
   const TempFolder scratch;
   const auto file = scratch.Write("bad.json", bad.text);
   const WbctlResult result = Wbctl({"rehearse", file.string(), "-v", "-o", "json"});
@@ -255,8 +242,8 @@ TEST_CASE("a killed daemon ends the rehearsal with its name, log and nothing lef
 
 TEST_CASE("a worker that stands still is named when its time is over", "[system]") {
   const TempFolder scratch;
-  WbctlRun run({"rehearse", scratch.Write("gqa.json", Gqa()).string(), "-v", "--versions", "100000",
-                "--timeout", "2"});
+  WbctlRun run({"rehearse", scratch.Write("gqa.json", kGqaFile).string(), "-v", "--versions",
+                "100000", "--timeout", "2"});
   run.AwaitErr("version 1 checked");
   REQUIRE(::kill(run.PidOf("worker engine0/0"), SIGSTOP) == 0);
   const WbctlResult result = run.Finish(std::chrono::seconds(2 + 5 + 5));
@@ -270,7 +257,7 @@ TEST_CASE("a signal to wbctl ends everything it has started", "[system]") {
   const int signal = GENERATE(SIGINT, SIGTERM);
   const TempFolder scratch;
   WbctlRun run(
-      {"rehearse", scratch.Write("gqa.json", Gqa()).string(), "-v", "--versions", "100000"});
+      {"rehearse", scratch.Write("gqa.json", kGqaFile).string(), "-v", "--versions", "100000"});
   run.AwaitErr("version 1 checked");
   REQUIRE(::kill(run.pid(), signal) == 0);
   const WbctlResult result = run.Finish(kFailureBound);
@@ -283,7 +270,7 @@ TEST_CASE("a signal to wbctl ends everything it has started", "[system]") {
 TEST_CASE("a killed wbctl takes its processes with it", "[system]") {
   const TempFolder scratch;
   WbctlRun run(
-      {"rehearse", scratch.Write("gqa.json", Gqa()).string(), "-v", "--versions", "100000"});
+      {"rehearse", scratch.Write("gqa.json", kGqaFile).string(), "-v", "--versions", "100000"});
   run.AwaitErr("version 1 checked");
   REQUIRE(::kill(run.pid(), SIGKILL) == 0);
   REQUIRE(run.Finish(kFailureBound).exit_code == -1);
@@ -292,7 +279,7 @@ TEST_CASE("a killed wbctl takes its processes with it", "[system]") {
 
 TEST_CASE("the folder of a rehearsal is kept on request", "[system]") {
   const TempFolder scratch;
-  WbctlRun run({"rehearse", scratch.Write("gqa.json", Gqa()).string(), "--keep", "-v"});
+  WbctlRun run({"rehearse", scratch.Write("gqa.json", kGqaFile).string(), "--keep", "-v"});
   const WbctlResult result = run.Finish(std::chrono::seconds(60));
   REQUIRE(result.exit_code == 0);
   REQUIRE(run.LeftBehind().size() == 1);

@@ -9,38 +9,13 @@
 
 #include "client/wbctl/plan/plan_table.h"
 #include "tests/support/catch.h"
+#include "tests/support/gqa_file.h"
 #include "tests/support/temp_folder.h"
 
 namespace wb {
 namespace {
 
 using nlohmann::json;
-
-// The complete layout file of the design.
-constexpr const char* kComplete = R"({
-  "job": "gqa",
-  "tensors": { "q": {"dtype": "BF16", "shape": [16, 2]}, "k": {"dtype": "BF16", "shape": [4, 2]},
-               "w": {"dtype": "FP32", "shape": [2, 3]} },
-  "workers": [
-    { "role": "TRAINER", "group": "policy", "rank": 0, "node": "n0",
-      "params": [
-        { "name": "linear_qkv.weight", "shape": [20, 2],
-          "pieces": [
-            {"tensor": "q", "box": {"lo": [0,0], "hi": [8,2]}, "at": [0,0]},
-            {"tensor": "k", "box": {"lo": [0,0], "hi": [2,2]}, "at": [8,0]},
-            {"tensor": "q", "box": {"lo": [8,0], "hi": [16,2]}, "at": [10,0]},
-            {"tensor": "k", "box": {"lo": [2,0], "hi": [4,2]}, "at": [18,0]} ] },
-        { "name": "w_t", "shape": [3, 2],
-          "pieces": [
-            {"tensor": "w", "box": {"lo": [0,0], "hi": [2,3]}, "at": [0,0], "axes": [1,0]} ] } ] },
-    { "role": "ROLLOUT", "group": "engine0", "rank": 0, "node": "n1",
-      "params": [
-        { "name": "qkv", "shape": [20, 2],
-          "pieces": [
-            {"tensor": "q", "box": {"lo": [0,0], "hi": [16,2]}, "at": [0,0]},
-            {"tensor": "k", "box": {"lo": [0,0], "hi": [4,2]}, "at": [16,0]} ] },
-        { "name": "w", "shape": [2, 3], "strides": [4, 1], "dtype": "FP32",
-          "pieces": [ {"tensor": "w", "box": {"lo": [0,0], "hi": [2,3]}, "at": [0,0]} ] } ] } ] })";
 
 constexpr const char* kCompletePlan = R"({
   "moves": [
@@ -72,7 +47,7 @@ Printed RunOn(const std::string& text, PlanOptions options = {}) {
 }
 
 TEST_CASE("the complete example of the design is planned as written out by hand", "[wbctl][plan]") {
-  const Printed printed = RunOn(kComplete);
+  const Printed printed = RunOn(test::kGqaFile);
   REQUIRE(printed.exit == ExitCode::kDone);
   REQUIRE(printed.err.empty());
   json plan = json::parse(printed.out);
@@ -82,7 +57,7 @@ TEST_CASE("the complete example of the design is planned as written out by hand"
 }
 
 TEST_CASE("a plan's keys come in the order of the design", "[wbctl][plan]") {
-  const auto plan = nlohmann::ordered_json::parse(RunOn(kComplete).out);
+  const auto plan = nlohmann::ordered_json::parse(RunOn(test::kGqaFile).out);
   REQUIRE(plan.begin().key() == "moves");
   std::vector<std::string> keys;
   for (const auto& [key, value] : plan["moves"][0].items()) keys.push_back(key);
@@ -96,7 +71,7 @@ TEST_CASE("a plan's keys come in the order of the design", "[wbctl][plan]") {
 }
 
 TEST_CASE("the option --summary leaves the moves out", "[wbctl][plan]") {
-  const Printed printed = RunOn(kComplete, {.summary = true});
+  const Printed printed = RunOn(test::kGqaFile, {.summary = true});
   const json plan = json::parse(printed.out);
   REQUIRE_FALSE(plan.contains("moves"));
   REQUIRE(plan["summary"]["moves"] == 5);
@@ -104,7 +79,7 @@ TEST_CASE("the option --summary leaves the moves out", "[wbctl][plan]") {
 }
 
 TEST_CASE("moves inside a node count as bytes and load no NIC", "[wbctl][plan]") {
-  json layout = json::parse(kComplete);
+  json layout = json::parse(test::kGqaFile);
   layout["workers"][1]["node"] = "n0";
   const Printed printed = RunOn(layout.dump());
   const json summary = json::parse(printed.out)["summary"];
@@ -116,7 +91,7 @@ TEST_CASE("moves inside a node count as bytes and load no NIC", "[wbctl][plan]")
 }
 
 TEST_CASE("a tensor that no rollout wants is noted in the summary and the table", "[wbctl][plan]") {
-  json layout = json::parse(kComplete);
+  json layout = json::parse(test::kGqaFile);
   layout["workers"][1]["params"].erase(1);
   const std::string file = layout.dump();
   const Printed as_json = RunOn(file);
@@ -130,7 +105,7 @@ TEST_CASE("a tensor that no rollout wants is noted in the summary and the table"
 
 TEST_CASE("a job without a plan is refused with every reason, on stderr and as JSON",
           "[wbctl][plan][refused]") {
-  json layout = json::parse(kComplete);
+  json layout = json::parse(test::kGqaFile);
   json& pieces = layout["workers"][0]["params"][0]["pieces"];
   pieces[0]["box"]["hi"] = {7, 2};
   pieces[3]["box"]["hi"] = {3, 2};
@@ -173,13 +148,14 @@ TEST_CASE("output that cannot be written is a failure", "[wbctl][plan]") {
   std::ostringstream out;
   out.setstate(std::ios::badbit);
   std::ostringstream err;
-  REQUIRE(RunPlan({.file = scratch.Write("l.json", kComplete)}, out, err) == ExitCode::kFailed);
+  REQUIRE(RunPlan({.file = scratch.Write("l.json", test::kGqaFile)}, out, err) ==
+          ExitCode::kFailed);
   REQUIRE(err.str().find("standard output") != std::string::npos);
 }
 
 TEST_CASE("the table says in readable sizes what moves and how close that is to the bound",
           "[wbctl][plan]") {
-  const std::string table = RunOn(kComplete, {.output = OutputFormat::kTable}).out;
+  const std::string table = RunOn(test::kGqaFile, {.output = OutputFormat::kTable}).out;
   REQUIRE(table ==
           "job            gqa: 1 trainer to 1 rollout worker in 1 group\n"
           "moves          5, 104 B, of which 0 B inside nodes\n"
