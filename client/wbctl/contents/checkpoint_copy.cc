@@ -20,6 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// "a/b/" names the folder a/b.
+fs::path WithoutSlash(const fs::path& path) {
+  return path.filename().empty() ? path.parent_path() : path;
+}
+
 fs::path FileOfCopy(const Checkpoint& checkpoint, const fs::path& copy, std::size_t file) {
   return copy / checkpoint.files()[file].path().filename();
 }
@@ -55,15 +60,34 @@ absl::Status MakeFiles(const Checkpoint& checkpoint, const fs::path& copy) {
 
 }  // namespace
 
+absl::Status CheckpointCopy::CheckOut(const Checkpoint& checkpoint, const fs::path& given) {
+  const fs::path out = WithoutSlash(given);
+  std::error_code error;
+  const fs::file_status there = fs::symlink_status(out, error);
+  if (there.type() == fs::file_type::not_found) return absl::OkStatus();
+  if (checkpoint.sharded()) {
+    if (fs::is_directory(there) && fs::is_empty(out, error)) return absl::OkStatus();
+    return absl::AlreadyExistsError(absl::StrCat(out.string(), " is there already"));
+  }
+  if (fs::is_directory(there)) {
+    return absl::AlreadyExistsError(absl::StrCat(out.string(), " is a folder, want a file"));
+  }
+  if (!fs::is_regular_file(there)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(out.string(), " is no regular file, want one or a new name"));
+  }
+  const fs::path& original = checkpoint.files().front().path();
+  if (fs::equivalent(out, original, error)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(out.string(), " is the checkpoint itself, want another name"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CheckpointCopy> CheckpointCopy::Create(const Checkpoint& checkpoint,
                                                       const fs::path& given) {
-  const fs::path out = given.filename().empty() ? given.parent_path() : given;
-  std::error_code error;
-  if (checkpoint.sharded() ? fs::exists(out, error) && !fs::is_empty(out, error)
-                           : fs::is_directory(out, error)) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        out.string(), checkpoint.sharded() ? " is there already" : " is a folder, want a file"));
-  }
+  WB_RETURN_IF_ERROR(CheckOut(checkpoint, given));
+  const fs::path out = WithoutSlash(given);
   std::string folder = absl::StrCat(out.string(), ".wb-XXXXXX");
   if (::mkdtemp(folder.data()) == nullptr) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a folder beside ", out.string()));

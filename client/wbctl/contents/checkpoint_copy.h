@@ -19,8 +19,10 @@ namespace wb {
 /// copy of a sharded checkpoint is a folder. Move-only; the checkpoint outlives it.
 class CheckpointCopy {
  public:
-  /// Makes the files at their full size, mode 0644 as the umask allows. A folder `out` must not
-  /// hold anything yet.
+  /// Whether a copy may get this name: a folder must not hold anything yet, a file must be a plain
+  /// one and none of the checkpoint's own.
+  static absl::Status CheckOut(const Checkpoint& checkpoint, const std::filesystem::path& out);
+  /// Makes the files at their full size, mode 0644 as the umask allows; checks `out` first.
   static absl::StatusOr<CheckpointCopy> Create(const Checkpoint& checkpoint,
                                                const std::filesystem::path& out);
   ~CheckpointCopy();

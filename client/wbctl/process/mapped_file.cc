@@ -15,7 +15,8 @@
 namespace wb {
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
-  const FdHandle fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A FIFO is opened, and refused, without waiting for its writer.
+  const FdHandle fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path.string()));
   struct stat stat {};
   if (::fstat(fd.get(), &stat) != 0) {

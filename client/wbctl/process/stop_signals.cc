@@ -11,16 +11,25 @@
 namespace wb {
 namespace {
 
+/// Those not ignored: nohup has SIGHUP ignored, and means it.
 sigset_t Signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction now {};
+    ::sigaction(signal, nullptr, &now);
+    if (now.sa_handler != SIG_IGN) ::sigaddset(&set, signal);
+  }
   return set;
 }
 
 }  // namespace
 
 absl::StatusOr<StopSignals> StopSignals::Block() {
+  // A reader of our output that goes away must not end us before we have cleaned up.
+  if (::signal(SIGPIPE, SIG_IGN) == SIG_ERR) {
+    return absl::ErrnoToStatus(errno, "cannot ignore SIGPIPE");
+  }
   const sigset_t set = Signals();
   FdHandle fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd) return absl::ErrnoToStatus(errno, "cannot make a signalfd");

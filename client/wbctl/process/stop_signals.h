@@ -9,8 +9,9 @@
 
 namespace wb {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process: they wait to be taken. So
-/// that what has to be cleaned up is, declare it before that. Made on the main thread before any
+/// While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT do not end this process: they wait to be
+/// taken (those that were ignored stay so). So that what has to be cleaned up is, declare it before
+/// that. SIGPIPE is ignored from then on: writes fail instead. Made on the main thread before any
 /// other exists; one at a time. Signals not taken act as ever when it ends. Move-only.
 class StopSignals {
  public:

@@ -1,6 +1,8 @@
 #include "client/wbctl/rehearse/rehearsal.h"
 
+#include <climits>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/wbctl/contents/checkpoint_copy.h"
+#include "client/wbctl/contents/npy.h"
 #include "client/wbctl/contents/same_storage.h"
 #include "client/wbctl/process/stop_signals.h"
 #include "client/wbctl/rehearse/cluster.h"
@@ -60,12 +63,45 @@ absl::Status CheckMemory(const Job& job) {
       "the workers' buffers have ", bytes, " bytes, this machine has ", *available, " available"));
 }
 
+/// Each param needs a file name of its own, of at most NAME_MAX bytes.
+absl::Status CheckDumpNames(const Job& job) {
+  std::map<std::string, std::string> owners;
+  for (const Layout& layout : job.layouts) {
+    if (layout.role != Role::kRollout) continue;
+    for (const Param& param : layout.params) {
+      const std::string owner = absl::StrCat("param ", param.name, " of ", layout.name.ToString());
+      const std::string file = NpyFileName(layout.name, param.name);
+      if (file.size() > NAME_MAX) {
+        return absl::InvalidArgumentError(absl::StrCat("--dump: the file name of ", owner, " has ",
+                                                       file.size(), " bytes, want at most ",
+                                                       NAME_MAX));
+      }
+      const auto [other, is_new] = owners.emplace(file, owner);
+      if (!is_new) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--dump: ", other->second, " and ", owner, " would both be ", file));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MakeDumpFolder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (!error) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("cannot make the folder ", folder.string(), ": ", error.message()));
+}
+
+/// What is to be written in the end can be: known before a process starts.
+absl::Status PrepareOutputs(const RehearsalInput& input, const RehearsalOptions& options) {
+  if (!options.dump.empty()) {
+    WB_RETURN_IF_ERROR(CheckDumpNames(input.job.job));
+    WB_RETURN_IF_ERROR(MakeDumpFolder(options.dump));
+  }
+  if (input.checkpoint == nullptr || options.export_to.empty()) return absl::OkStatus();
+  return CheckpointCopy::CheckOut(*input.checkpoint, fs::absolute(options.export_to));
 }
 
 /// The spec that all workers share.
@@ -200,9 +236,7 @@ absl::Status Rehearse(const RehearsalInput& input,
                       const RehearsalOptions& options,
                       RehearsalResult& result) {
   WB_RETURN_IF_ERROR(CheckMemory(input.job.job));
-  if (!options.dump.empty()) {
-    WB_RETURN_IF_ERROR(MakeDumpFolder(options.dump));
-  }
+  WB_RETURN_IF_ERROR(PrepareOutputs(input, options));
   // Declared in this order: the processes end first, then their folder goes, and only then may a
   // signal end this process.
   WB_ASSIGN_OR_RETURN(const StopSignals signals, StopSignals::Block());

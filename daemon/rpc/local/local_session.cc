@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 
 #include "daemon/rpc/local/client_messages.h"
+#include "daemon/rpc/wire_values.h"
 
 namespace wb {
 namespace {
@@ -19,6 +20,19 @@ namespace {
 constexpr int kPacketsPerTurn = 32;  // before other sessions have theirs
 constexpr std::size_t kMaxCallsInProgress = 8;
 constexpr std::size_t kMaxUnsent = 64;  // packets
+
+/// The fields of a call that go on to the leader, which would take a wrong one for the daemon's.
+absl::Status CheckFields(const v1::ClientMessage& message) {
+  absl::Status checked;
+  if (message.has_publish()) {
+    checked = CheckVersion(message.publish().version());
+    if (checked.ok()) checked = CheckLength("label", message.publish().label(), kMaxTextBytes);
+  } else if (message.has_receive()) {
+    checked = CheckVersion(message.receive().version());
+  }
+  if (checked.ok()) return checked;
+  return absl::InvalidArgumentError(absl::StrCat(NameOf(message), ": ", checked.message()));
+}
 
 std::uint32_t Interest(bool unsent) {
   return unsent ? std::uint32_t{EPOLLIN} | std::uint32_t{EPOLLOUT} : std::uint32_t{EPOLLIN};
@@ -175,6 +189,9 @@ void LocalSession::OnCall(const v1::ClientMessage& message) {
   if (context_.draining) {
     return Send(StatusReply(message.id(), absl::UnavailableError(absl::StrCat(
                                               "node ", context_.join.node, " drains"))));
+  }
+  if (const absl::Status fields = CheckFields(message); !fields.ok()) {
+    return Send(StatusReply(message.id(), fields));
   }
   Call(message);
 }
