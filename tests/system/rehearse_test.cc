@@ -332,6 +332,54 @@ TEST_CASE("an export that differs from its checkpoint is kept and told", "[syste
   REQUIRE(ReadWholeFile(out).size() == SmallModel('a').size());
 }
 
+TEST_CASE("an export that would replace what is no copy is refused before anything starts",
+          "[system]") {
+  const TempFolder scratch;
+  const auto checkpoint = scratch.Write("m.safetensors", SmallModel('a'));
+  const auto layout = LayoutOf(scratch, checkpoint);
+  const auto link = scratch.File("link");
+  std::filesystem::create_symlink(scratch.File("elsewhere"), link);
+  const auto hard = scratch.File("hard");
+  std::filesystem::create_hard_link(checkpoint, hard);
+  for (const auto& [out, why] :
+       {std::pair{std::filesystem::path(checkpoint), "is the checkpoint itself"},
+        std::pair{std::filesystem::path(hard), "is the checkpoint itself"},
+        std::pair{std::filesystem::path(link), "is no regular file"},
+        std::pair{std::filesystem::path("/dev/null"), "is no regular file"}}) {
+    CAPTURE(out, why);
+    const WbctlResult result = Wbctl({"rehearse", layout.string(), "--checkpoint",
+                                      checkpoint.string(), "--export", out.string(), "-v"});
+    REQUIRE(result.exit_code == 1);
+    REQUIRE_THAT(result.err, Catch::Contains(out.string() + " " + why));
+    REQUIRE_THAT(result.err, !Catch::Contains("daemon "));
+  }
+  REQUIRE(ReadWholeFile(checkpoint) == SmallModel('a'));
+  REQUIRE(std::filesystem::is_symlink(link));
+  REQUIRE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_CASE("params that would have one dump file are refused before anything starts", "[system]") {
+  const auto params = [](const std::string& name) {
+    return R"("params":[{"name":")" + name +
+           R"(","shape":[2],"pieces":[{"tensor":"w","box":{"lo":[0],"hi":[2]},"at":[0]}]}]})";
+  };
+  const auto worker = [&](const std::string& group, int rank, const std::string& name) {
+    return R"({"role":"ROLLOUT","group":")" + group + R"(","rank":)" + std::to_string(rank) +
+           R"(,"node":"n1",)" + params(name);
+  };
+  const TempFolder scratch;
+  const auto file = scratch.Write(
+      "f.json", R"({"job":"j","tensors":{"w":{"dtype":"FP32","shape":[2]}},"workers":[)"
+                R"({"role":"TRAINER","group":"policy","rank":0,"node":"n0",)" +
+                    params("w") + "," + worker("a-1", 0, "p") + "," + worker("a", 0, "p") + "," +
+                    worker("a", 1, "0-p") + "]}");
+  const WbctlResult result =
+      Wbctl({"rehearse", file.string(), "--dump", scratch.File("dump").string()});
+  REQUIRE(result.exit_code == 1);
+  REQUIRE_THAT(result.err,
+               Catch::Contains("param 0-p of a/1 and param p of a-1/0 would both be a-1-0-p.npy"));
+}
+
 TEST_CASE("a sharded checkpoint is exported as its shards", "[system]") {
   const TempFolder scratch;
   std::filesystem::create_directory(scratch.File("m"));

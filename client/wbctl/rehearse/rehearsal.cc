@@ -63,27 +63,32 @@ absl::Status CheckMemory(const Job& job) {
       "the workers' buffers have ", bytes, " bytes, this machine has ", *available, " available"));
 }
 
-/// Each param needs a file name of its own, of at most NAME_MAX bytes.
+/// Each param needs a file name of its own, of at most NAME_MAX bytes; `owners` has those so far.
+absl::Status CheckDumpName(const WorkerName& worker,
+                           const Param& param,
+                           std::map<std::string, std::string>& owners) {
+  const std::string owner = absl::StrCat("param ", param.name, " of ", worker.ToString());
+  const std::string file = NpyFileName(worker, param.name);
+  if (file.size() > NAME_MAX) {
+    return absl::InvalidArgumentError(absl::StrCat("--dump: the file name of ", owner, " has ",
+                                                   file.size(), " bytes, want at most ", NAME_MAX));
+  }
+  const auto [other, is_new] = owners.emplace(file, owner);
+  if (is_new) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--dump: ", other->second, " and ", owner, " would both be ", file));
+}
+
 absl::Status CheckDumpNames(const Job& job) {
   std::map<std::string, std::string> owners;
+  absl::Status checked;
   for (const Layout& layout : job.layouts) {
     if (layout.role != Role::kRollout) continue;
     for (const Param& param : layout.params) {
-      const std::string owner = absl::StrCat("param ", param.name, " of ", layout.name.ToString());
-      const std::string file = NpyFileName(layout.name, param.name);
-      if (file.size() > NAME_MAX) {
-        return absl::InvalidArgumentError(absl::StrCat("--dump: the file name of ", owner, " has ",
-                                                       file.size(), " bytes, want at most ",
-                                                       NAME_MAX));
-      }
-      const auto [other, is_new] = owners.emplace(file, owner);
-      if (!is_new) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--dump: ", other->second, " and ", owner, " would both be ", file));
-      }
+      checked.Update(CheckDumpName(layout.name, param, owners));
     }
   }
-  return absl::OkStatus();
+  return checked;
 }
 
 absl::Status MakeDumpFolder(const fs::path& folder) {

@@ -197,6 +197,29 @@ TEST_CASE("What is no call of an open session is refused by name", "[rpc][local]
                             text));
 }
 
+TEST_CASE("A call that the leader could not take is refused at the door, and the session goes on",
+          "[rpc][local]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  JoinAs(client, v1::TRAINER);
+  v1::ClientMessage labelled = test::PublishOf(2, 5, 60'000);
+  labelled.mutable_publish()->set_label(std::string(8193, 'x'));
+  const std::vector<std::pair<v1::ClientMessage, std::string>> wrong{
+      {test::PublishOf(1, 0, 60'000), "publish: version: 0, want >= 1"},
+      {labelled, "publish: label: 8193 bytes, want at most 8192"},
+      {test::ReceiveOf(3, 0, 60'000), "receive: version: 0, want >= 1"}};
+  for (const auto& [message, text] : wrong) {
+    CAPTURE(text);
+    REQUIRE(client.Send(message));
+    const auto reply = client.Next();
+    REQUIRE(reply.has_value());
+    REQUIRE(reply->id() == message.id());
+    REQUIRE(reply->status().message() == text);
+  }
+  REQUIRE(client.Send(test::PublishOf(4, 5, 60'000)));
+  REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().publishes.contains(5); }));
+}
+
 TEST_CASE("Random packets are refused, and the door serves on", "[rpc][local][property]") {
   DoorFixture fixture;
   for (int round = 0; round < 100; ++round) {
