@@ -9,6 +9,7 @@
 
 #include "planner/lower/schedule.h"
 #include "tests/field/plan_fixture.h"
+#include "tests/support/allocation_count.h"
 #include "tests/support/catch.h"
 #include "tests/support/job_builder.h"
 
@@ -124,6 +125,7 @@ TEST_CASE("a plan of nothing is refused, and a large tensor is one run a pair",
   large.AddTensor("w", Dtype::kBf16, {150'000, 1'024});
   large.Trainer(0, "t0").Holds("w", {0, 0}, {150'000, 1'024});
   large.Rollout("e", 0, "r0").Holds("w", {0, 0}, {150'000, 1'024});
+  const std::uint64_t before = test::AllocatedBytes();
   const Planned planned = MustPlan(large.Json());
   REQUIRE(planned.plan.moves.size() == 1);
   const absl::StatusOr<LocalStream> stream =
@@ -133,6 +135,8 @@ TEST_CASE("a plan of nothing is refused, and a large tensor is one run a pair",
   REQUIRE(stream->chunks.size() == 293);  // 307,200,000 bytes, 1 MiB each
   REQUIRE(std::all_of(stream->chunks.begin(), stream->chunks.end(),
                       [](const LocalChunk& chunk) { return chunk.contiguous(); }));
+  // From the text of the file to the chunks.
+  REQUIRE(test::AllocatedBytes() - before < 1 << 20);
 }
 
 JobBuilder RoutingBias(const std::string& rollout_dtype) {

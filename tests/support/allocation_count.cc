@@ -15,6 +15,7 @@
 namespace {
 
 std::atomic<std::uint64_t> allocations{0};
+std::atomic<std::uint64_t> allocated_bytes{0};
 
 }  // namespace
 
@@ -24,6 +25,7 @@ namespace {
 
 void* Allocate(std::size_t bytes) noexcept {
   allocations.fetch_add(1, std::memory_order_relaxed);
+  allocated_bytes.fetch_add(bytes, std::memory_order_relaxed);
   return std::malloc(bytes == 0 ? 1 : bytes);
 }
 
@@ -67,6 +69,10 @@ namespace wb::test {
 
 std::uint64_t AllocationCount() {
   return allocations.load(std::memory_order_relaxed);
+}
+
+std::uint64_t AllocatedBytes() {
+  return allocated_bytes.load(std::memory_order_relaxed);
 }
 
 }  // namespace wb::test
