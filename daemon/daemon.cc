@@ -13,14 +13,17 @@
 #include "daemon/move/coordinator.h"
 #include "daemon/move/mover.h"
 #include "daemon/mover_relay.h"
+#include "daemon/readiness.h"
 #include "daemon/rpc/ask_loop.h"
 #include "daemon/rpc/cluster/cluster_client.h"
 #include "daemon/rpc/cluster/cluster_server.h"
+#include "daemon/rpc/grpc_log.h"
 #include "daemon/rpc/local/local_door.h"
 #include "daemon/rpc/local/packet_socket.h"
 #include "daemon/rpc/ops/ops_server.h"
 #include "daemon/rpc/run_dir.h"
 #include "daemon/status_board.h"
+#include "daemon/tls_setup.h"
 #include "planner/base/fd_handle.h"
 #include "planner/base/mutex.h"
 #include "planner/base/status_macros.h"
@@ -64,19 +67,21 @@ struct Daemon::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  absl::Status StartTls();
   absl::Status StartMover();
   absl::Status StartLeader();
   absl::Status OpenDoors();
   absl::Status StartOps();
   void Run();
   void Stop();
-  GrpcOptions grpc() const { return {options.limits_message_bytes, options.timeouts_peer}; }
+  GrpcOptions grpc() const { return {options.limits_message_bytes, options.timeouts_peer, tls}; }
   void Settle(std::function<void()> first, std::chrono::steady_clock::time_point deadline);
 
   const DaemonOptions options;
   const DaemonIdentity identity;
   const std::chrono::steady_clock::time_point started;
   TcpAddress leader_address;
+  std::shared_ptr<const TlsIdentity> tls;  // null: none
 
   // Destroyed bottom-up, after Stop has ended the threads: doors before the coordinator they call,
   // the coordinator before the mover and the client that it calls, the run directory last, so that
@@ -90,12 +95,23 @@ struct Daemon::State {
   std::unique_ptr<Mover> mover;
   std::unique_ptr<ClusterClient> client;
   std::unique_ptr<Coordinator> coordinator;
+  std::unique_ptr<Readiness> readiness;
   std::unique_ptr<LocalDoor> door;
   std::unique_ptr<StatusBoard> board;
   std::unique_ptr<OpsServer> ops;
   std::thread leader_thread;
   std::thread control_thread;
 };
+
+absl::Status Daemon::State::StartTls() {
+  RouteGrpcLog();
+  WB_ASSIGN_OR_RETURN(tls, LoadTls(options));
+  if (tls == nullptr) return absl::OkStatus();
+  spdlog::info("tls: {}", tls->ToString());
+  const absl::Status usable = tls->CheckOwn();
+  if (!usable.ok()) spdlog::warn("tls: peers will refuse us: {}", usable.ToString());
+  return absl::OkStatus();
+}
 
 absl::Status Daemon::State::StartMover() {
   WB_RETURN_IF_ERROR(CheckDataInterface(options.data_interface, options.data_insecure));
@@ -131,7 +147,8 @@ absl::Status Daemon::State::StartLeader() {
 
 absl::Status Daemon::State::OpenDoors() {
   ClusterClientOptions client_options;
-  client_options.leader = leader_address;
+  client_options.leader = FromHere(leader_address);
+  client_options.leader_name = LeaderNameFor(options, tls.get());
   client_options.hello = {options.node,    identity.incarnation, mover->address(),
                           mover->fabric(), identity.host,        identity.pid};
   client_options.grpc = grpc();
@@ -156,7 +173,11 @@ absl::Status Daemon::State::OpenDoors() {
   WB_ASSIGN_OR_RETURN(
       door, LocalDoor::Open(*control_loop, *coordinator, std::move(listener), door_options));
   coordinator->SetNotices(door.get());
-  client->Start(*coordinator);
+  const std::string leader_text = leader_address.ToString();
+  readiness = std::make_unique<Readiness>(leader_text, identity.tell);
+  readiness->SetNext(coordinator.get());
+  if (identity.tell) identity.tell(absl::StrCat("waiting for the leader ", leader_text));
+  client->Start(*readiness);
   return absl::OkStatus();
 }
 
@@ -174,6 +195,7 @@ absl::Status Daemon::State::StartOps() {
                                         std::move(fixed), started);
   WB_ASSIGN_OR_RETURN(const std::string socket, run_dir->ClaimSocket("control.sock"));
   WB_ASSIGN_OR_RETURN(ops, OpsServer::Start({socket, options.control_listen, grpc()}, *board));
+  readiness->SetOps(ops.get());
   return absl::OkStatus();
 }
 
@@ -216,6 +238,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& optio
   WB_ASSIGN_OR_RETURN(RunDir run_dir, RunDir::Open(options.run_dir));
   state.run_dir.emplace(std::move(run_dir));
   WB_ASSIGN_OR_RETURN(state.control_loop, EventLoop::Create());
+  WB_RETURN_IF_ERROR(state.StartTls());
   WB_RETURN_IF_ERROR(state.StartMover());
   WB_RETURN_IF_ERROR(state.StartLeader());
   WB_RETURN_IF_ERROR(state.OpenDoors());
@@ -229,7 +252,7 @@ void Daemon::Drain(std::chrono::milliseconds within) {
   if (!state.control_thread.joinable()) return;
   const auto start = std::chrono::steady_clock::now();
   const milliseconds finish = within * 3 / 5;
-  state.ops->SetServing(false);
+  state.readiness->Drain();
   state.Settle([&state] { state.door->StopAccepting(); }, start + finish);
   state.Settle(
       [&state] {

@@ -26,6 +26,9 @@ struct DaemonIdentity {
   std::string host;      // for people
   std::int32_t pid = 0;  // for people
   std::function<SessionId()> new_session_id;
+  /// Is given a line for people whenever the daemon finds or loses its leader, from any thread; may
+  /// be empty.
+  std::function<void(const std::string&)> tell = {};
 };
 
 /// One weightbridged, composed: run directory, fabric, leader role (where it listens), the way to

@@ -29,6 +29,7 @@
 #include "daemon/log_setup.h"
 #include "daemon/notify.h"
 #include "daemon/options.h"
+#include "daemon/tls_setup.h"
 #include "transport/ucx/ucx_environment.h"
 
 namespace wb {
@@ -73,10 +74,12 @@ DaemonIdentity DrawIdentity() {
 
 /// What main waits for; blocked before the first thread, so that no other one takes them.
 sigset_t BlockSignals() {
+  TakeBackUcxSignals();
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   return signals;
@@ -107,12 +110,24 @@ std::string ReadyState(const Daemon& daemon) {
 
 ExitCode CheckConfig(const DaemonOptions& options) {
   const absl::Status usable = CheckDataInterface(options.data_interface, options.data_insecure);
-  if (!usable.ok()) {
-    std::cerr << usable.message() << "\n";
-    return kRefused;
+  const absl::Status tls = LoadTls(options).status();
+  for (const absl::Status* one : {&usable, &tls}) {
+    if (!one->ok()) std::cerr << one->message() << "\n";
   }
+  if (!usable.ok() || !tls.ok()) return kRefused;
   std::cout << "weightbridged: the configuration of node " << options.node << " is good\n";
   return kDone;
+}
+
+/// The signal that ends us. SIGHUP is none: who sends it means a configuration that is read again,
+/// or has closed the terminal we were started from.
+int AwaitEnd(const sigset_t& signals) {
+  while (true) {
+    int caught = 0;
+    if (sigwait(&signals, &caught) != 0) continue;
+    if (caught != SIGHUP) return caught;
+    spdlog::info("SIGHUP: nothing is read again, a restart reads the configuration");
+  }
 }
 
 ExitCode Serve(const DaemonOptions& options) {
@@ -120,18 +135,20 @@ ExitCode Serve(const DaemonOptions& options) {
   const std::string notify_socket = Variable("NOTIFY_SOCKET");
   SetUpLog(options.log_level, options.log_json);
   DropUcxVariables(options.node);
-  absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(options, DrawIdentity());
+  DaemonIdentity identity = DrawIdentity();
+  identity.tell = [&notify_socket](const std::string& line) {
+    Notify(notify_socket, "STATUS=" + line);
+  };
+  absl::StatusOr<std::unique_ptr<Daemon>> daemon = Daemon::Start(options, std::move(identity));
   if (!daemon.ok()) {
     spdlog::error("node={} cannot start: {}", options.node, daemon.status().ToString());
     return kFailed;
   }
   spdlog::info("node={} version={} pid={} ready", options.node, WB_VERSION, ::getpid());
   Notify(notify_socket, ReadyState(**daemon));
-  int caught = 0;
-  while (sigwait(&signals, &caught) != 0) {
-  }
+  const int caught = AwaitEnd(signals);
   spdlog::info("node={} signal={} draining", options.node, caught);
-  Notify(notify_socket, "STOPPING=1");
+  Notify(notify_socket, "STOPPING=1\nSTATUS=draining");
   (*daemon)->Drain(options.timeouts_drain);
   daemon->reset();
   spdlog::info("node={} stopped", options.node);

@@ -103,16 +103,9 @@ absl::StatusOr<std::string> ReadName(const YAML::Node& value) {
   return text;
 }
 
-/// Without TLS, nothing but this node may be spoken to.
 absl::StatusOr<TcpAddress> ReadAddress(const YAML::Node& value) {
   WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
-  WB_ASSIGN_OR_RETURN(TcpAddress address, ParseTcpAddress(text));
-  if (!IsLoopback(address)) {
-    return Want(text,
-                "a loopback address (127.0.0.0/8, [::1], localhost): this build has no TLS, "
-                "and without tls.cert, tls.key and tls.ca no other is listened on or dialled");
-  }
-  return address;
+  return ParseTcpAddress(text);
 }
 
 absl::Status NotInThisBuild(std::string_view what) {
@@ -152,9 +145,10 @@ Readers ReadersInto(DaemonOptions& o) {
       {"data.interface", [&o](const Node& v) { return Assign(o.data_interface, ReadText(v)); }},
       {"data.transports", [&o](const Node& v) { return ReadTransports(v, o.data_transports); }},
       {"data.insecure", [&o](const Node& v) { return Assign(o.data_insecure, ReadBool(v)); }},
-      {"tls.cert", [](const Node& /*v*/) { return NotInThisBuild("TLS"); }},
-      {"tls.key", [](const Node& /*v*/) { return NotInThisBuild("TLS"); }},
-      {"tls.ca", [](const Node& /*v*/) { return NotInThisBuild("TLS"); }},
+      {"tls.cert", [&o](const Node& v) { return Assign(o.tls.cert, ReadText(v)); }},
+      {"tls.key", [&o](const Node& v) { return Assign(o.tls.key, ReadText(v)); }},
+      {"tls.ca", [&o](const Node& v) { return Assign(o.tls.ca, ReadText(v)); }},
+      {"tls.leader_name", [&o](const Node& v) { return Assign(o.tls_leader_name, ReadText(v)); }},
       {"limits.memory_bytes",
        [&o](const Node& v) { return Assign(o.limits_memory_bytes, ReadInteger(v, 1, kAny)); }},
       {"limits.workers",
@@ -237,6 +231,30 @@ class OptionsReader {
   std::vector<std::string> reasons_;
 };
 
+/// All of tls.{cert,key,ca} or none; without them nothing but this node is spoken to.
+void CheckTls(const DaemonOptions& options, OptionsReader& reader) {
+  std::vector<std::string> missing;
+  for (const auto& [name, path] :
+       {std::pair("cert", &options.tls.cert), {"key", &options.tls.key}, {"ca", &options.tls.ca}}) {
+    if (path->empty()) missing.emplace_back(name);
+  }
+  if (missing.empty()) return;
+  if (missing.size() < 3 || !options.tls_leader_name.empty()) {
+    reader.Refuse("tls", absl::StrCat("has no ", absl::StrJoin(missing, " and no "),
+                                      ", want cert, key and ca, or no tls at all"));
+    return;
+  }
+  for (const auto& [key, address] : {std::pair("leader.listen", &options.leader_listen),
+                                     {"leader.address", &options.leader_address},
+                                     {"control.listen", &options.control_listen}}) {
+    if (!address->has_value() || IsLoopback(**address)) continue;
+    reader.Refuse(key, absl::StrCat("'", (*address)->ToString(),
+                                    "', want a loopback address (127.0.0.0/8, [::1], localhost): "
+                                    "without tls.cert, tls.key and tls.ca no other is listened on "
+                                    "or dialled"));
+  }
+}
+
 void CheckWhole(const DaemonOptions& options, OptionsReader& reader) {
   if (options.node.empty()) reader.Refuse("node", "is missing, want this node's name");
   if (options.data_interface.empty()) {
@@ -250,6 +268,12 @@ void CheckWhole(const DaemonOptions& options, OptionsReader& reader) {
   if (options.leader_address.has_value() && options.leader_address->port == 0) {
     reader.Refuse("leader.address", "has port 0, want the port that the leader listens on");
   }
+  if (options.leader_address.has_value() && IsWildcard(*options.leader_address)) {
+    reader.Refuse("leader.address",
+                  absl::StrCat("'", options.leader_address->ToString(),
+                               "' is every address of a node, want one of the leader's"));
+  }
+  CheckTls(options, reader);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 
 #include "daemon/rpc/tcp_address.h"
+#include "daemon/rpc/tls/tls_identity.h"
 
 namespace wb {
 
@@ -20,6 +21,8 @@ struct DaemonOptions {
   std::optional<TcpAddress> control_listen;
   std::optional<TcpAddress> leader_listen;   // this daemon is the leader: exactly one of
   std::optional<TcpAddress> leader_address;  // these two is set
+  TlsFiles tls;                              // all three paths are set, or none
+  std::string tls_leader_name;               // empty: the IP address of leader.address
   std::string data_interface;
   std::string data_transports = "tcp";
   bool data_insecure = false;                         // a public address may carry weights
@@ -33,6 +36,8 @@ struct DaemonOptions {
   int copy_threads = 1;
   std::string log_level = "info";
   bool log_json = false;
+
+  bool has_tls() const { return !tls.cert.empty(); }
 };
 
 /// The options in `yaml`, or INVALID_ARGUMENT with every reason, one a line, each with `file`, the

@@ -6,11 +6,10 @@
 #include <utility>
 
 #include <grpcpp/client_context.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "weightbridge/v1/status.grpc.pb.h"
 
@@ -28,12 +27,13 @@ std::string DefaultDaemon() {
   return absl::StrCat("unix:", base, "/weightbridge/control.sock");
 }
 
-std::unique_ptr<v1::StatusService::Stub> StubOf(const std::string& daemon) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetMaxReceiveMessageSize(-1);
-  return v1::StatusService::NewStub(
-      grpc::CreateCustomChannel(daemon, grpc::InsecureChannelCredentials(), arguments));
+/// What a refusal without a word of it most often means.
+const char* HintFor(const DaemonAddress& address, const std::string& error) {
+  const bool ended =
+      absl::StrContains(error, "Socket closed") || absl::StrContains(error, "Connection reset");
+  if (!ended) return "";
+  return address.tls_cert.empty() ? " (does it want TLS? --tls-cert, --tls-key, --tls-ca)"
+                                  : " (it may not take our certificate: its log says why)";
 }
 
 /// Calls `method` of the daemon and prints what it replies.
@@ -44,14 +44,20 @@ ExitCode Ask(const StatusOptions& options,
                                                              Reply*),
              const Request& request,
              std::ostream& out) {
-  const std::unique_ptr<v1::StatusService::Stub> stub = StubOf(options.daemon);
+  const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = Dial(options.address);
+  if (!channel.ok()) {
+    PrintFailure(channel.status());
+    return ExitCode::kUsage;
+  }
+  const std::unique_ptr<v1::StatusService::Stub> stub = v1::StatusService::NewStub(*channel);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + options.timeout);
   Reply reply;
   const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
   if (!status.ok()) {
     return PrintFailure(absl::UnavailableError(
-        absl::StrCat("daemon at ", options.daemon, ": ", status.error_message())));
+        absl::StrCat("daemon at ", options.address.daemon, ": ", status.error_message(),
+                     HintFor(options.address, status.error_message()))));
   }
   if (options.output == OutputFormat::kJson) {
     out << JsonText(ToJson(reply), 2) << '\n';
@@ -67,10 +73,17 @@ void AddStatusCommand(CLI::App& app,
                       std::pair<const char*, const char*> name_and_help) {
   const auto options = std::make_shared<StatusOptions>();
   options->question = question;
-  options->daemon = DefaultDaemon();
+  DaemonAddress& address = options->address;
+  address.daemon = DefaultDaemon();
   CLI::App* command = app.add_subcommand(name_and_help.first, name_and_help.second);
-  command->add_option("--daemon", options->daemon, "the daemon to ask")
-      ->option_text("unix:PATH|HOST:PORT [" + options->daemon + "]");
+  command->add_option("--daemon", address.daemon, "the daemon to ask")
+      ->option_text("unix:PATH|HOST:PORT [" + address.daemon + "]");
+  command->add_option("--tls-cert", address.tls_cert, "our certificate, to ask over TCP")
+      ->option_text("FILE");
+  command->add_option("--tls-key", address.tls_key, "its key")->option_text("FILE");
+  command->add_option("--tls-ca", address.tls_ca, "the cluster's CA")->option_text("FILE");
+  command->add_option("--tls-name", address.tls_name, "the name that its certificate must be for")
+      ->option_text("NAME [HOST]");
   AddOutputOption(*command, options->output);
   if (question != StatusQuestion::kStatus) {
     command->add_option("--job", options->job, "of this job only");

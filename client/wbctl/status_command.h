@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "client/wbctl/dial.h"
 #include "client/wbctl/exit_code.h"
 #include "client/wbctl/output.h"
 
@@ -17,7 +18,7 @@ enum class StatusQuestion : std::uint8_t { kStatus, kWorkers, kVersions };
 
 struct StatusOptions {
   StatusQuestion question = StatusQuestion::kStatus;
-  std::string daemon;      // unix:PATH or HOST:PORT
+  DaemonAddress address;
   std::string job;         // workers, versions; empty: all
   std::uint32_t last = 0;  // versions: the newest N; 0: all that are kept
   OutputFormat output = OutputFormat::kTable;

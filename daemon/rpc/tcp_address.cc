@@ -64,4 +64,17 @@ bool IsLoopback(const TcpAddress& address) {
   return ::inet_pton(AF_INET6, address.host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6) != 0;
 }
 
+bool IsWildcard(const TcpAddress& address) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, address.host.c_str(), &v4) == 1) return v4.s_addr == INADDR_ANY;
+  in6_addr v6{};
+  return ::inet_pton(AF_INET6, address.host.c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6) != 0;
+}
+
+TcpAddress FromHere(const TcpAddress& address) {
+  if (!IsWildcard(address)) return address;
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return {v6 ? "::1" : "127.0.0.1", address.port};
+}
+
 }  // namespace wb

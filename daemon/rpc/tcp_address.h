@@ -24,4 +24,10 @@ struct TcpAddress {
 /// Whether only this node can reach it (127.0.0.0/8, ::1).
 [[nodiscard]] bool IsLoopback(const TcpAddress& address);
 
+/// Whether it stands for every address of this node (0.0.0.0, ::).
+[[nodiscard]] bool IsWildcard(const TcpAddress& address);
+
+/// Where this node itself reaches what listens on `address`.
+[[nodiscard]] TcpAddress FromHere(const TcpAddress& address);
+
 }  // namespace wb

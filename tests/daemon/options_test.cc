@@ -69,6 +69,23 @@ log: {level: debug, format: json}
   REQUIRE(options->log_json);
 }
 
+TEST_CASE("With TLS any address is listened on and dialled", "[options][tls]") {
+  const absl::StatusOr<DaemonOptions> options = Parse(R"(
+node: n0
+leader: {listen: "0.0.0.0:7070"}
+control: {listen: "10.0.0.7:7071"}
+data: {interface: eth0}
+tls: {cert: /a, key: /b, ca: /c, leader_name: lead.cluster}
+)");
+  CAPTURE(options.status().ToString());
+  REQUIRE(options.ok());
+  REQUIRE(options->has_tls());
+  REQUIRE(options->tls == TlsFiles{"/a", "/b", "/c"});
+  REQUIRE(options->tls_leader_name == "lead.cluster");
+  REQUIRE(options->leader_listen == TcpAddress{"0.0.0.0", 7070});
+  REQUIRE_FALSE(Parse(kLeast)->has_tls());
+}
+
 struct Refused {
   std::string yaml;
   const char* text;  // in the refusal
@@ -118,7 +135,13 @@ TEST_CASE("What is wrong is refused with its line and key", "[options]") {
       {"node: n0\nleader: {address: '127.0.0.1:1', listen: '127.0.0.1:0'}\ndata: {interface: lo}",
        "leader: has listen and address"},
       {least + "control: {listen: '0.0.0.0:1'}", "control.listen: '0.0.0.0:1', want a loopback"},
-      {least + "tls: {cert: /a}", "tls.cert: TLS is not in this build"},
+      {least + "tls: {cert: /a}", "f.yaml: tls: has no key and no ca, want cert, key and ca"},
+      {least + "tls: {cert: /a, key: /b}", "f.yaml: tls: has no ca, want cert, key and ca"},
+      {least + "tls: {leader_name: n0}", "f.yaml: tls: has no cert and no key and no ca"},
+      {least + "tls: {cert: '', key: /b, ca: /c}", "f.yaml:4: tls.cert: is empty"},
+      {"node: n0\nleader: {address: '0.0.0.0:7070'}\ndata: {interface: lo}\n"
+       "tls: {cert: /a, key: /b, ca: /c}",
+       "leader.address: '0.0.0.0:7070' is every address of a node"},
       {least + "metrics: {listen: '127.0.0.1:1'}", "metrics.listen: /metrics is not in this build"},
       {"node: n0\nleader: {listen: '127.0.0.1:0'}\ndata: {interface: lo, transports: [shm]}",
        "data.transports: 'shm', want tcp"},

@@ -69,12 +69,24 @@ bool DaemonProcess::Start() {
 }
 
 bool DaemonProcess::Ready(std::chrono::milliseconds bound) {
-  if (!Readable(notify_.get(), bound)) return false;
-  std::array<char, 4096> text{};
-  const ssize_t got = ::recv(notify_.get(), text.data(), text.size(), 0);
-  if (got <= 0) return false;
-  said_.assign(text.data(), static_cast<std::size_t>(got));
-  return Said("READY") == "1";
+  return Says("READY", "1", bound);
+}
+
+bool DaemonProcess::Says(const std::string& name,
+                         const std::string& value,
+                         std::chrono::milliseconds bound) {
+  const auto deadline = std::chrono::steady_clock::now() + Slack(bound);
+  while (Said(name) != value) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    pollfd waited{notify_.get(), POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&waited, 1, static_cast<int>(left.count())) <= 0) return false;
+    std::array<char, 4096> text{};
+    const ssize_t got = ::recv(notify_.get(), text.data(), text.size(), 0);
+    if (got <= 0) return false;
+    said_.insert(0, std::string(text.data(), static_cast<std::size_t>(got)) + "\n");
+  }
+  return true;
 }
 
 std::string DaemonProcess::Said(const std::string& name) const {

@@ -30,7 +30,11 @@ class DaemonProcess {
   bool Start();
   /// Whether it says within `bound` that it is ready.
   bool Ready(std::chrono::milliseconds bound = std::chrono::seconds(10));
-  /// NAME=VALUE of what it said when it was ready.
+  /// Whether it tells the service manager NAME=VALUE within `bound`.
+  bool Says(const std::string& name,
+            const std::string& value,
+            std::chrono::milliseconds bound = std::chrono::seconds(10));
+  /// The last VALUE that it told for NAME and that has been read; "" when there is none.
   std::string Said(const std::string& name) const;
   /// How it ended, within `bound`; "runs" when it does not.
   std::string Ends(std::chrono::milliseconds bound = std::chrono::seconds(10));

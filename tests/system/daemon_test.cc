@@ -14,51 +14,30 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "client/include/weightbridge/client.h"
 #include "tests/daemon/rpc/door_client.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/time_slack.h"
 #include "tests/system/daemon_process.h"
+#include "tests/system/daemon_talk.h"
+#include "tests/system/tensor_worker.h"
 
 namespace wb {
 namespace {
 
+using test::AskDaemon;
 using test::BinaryOf;
 using test::DaemonProcess;
+using test::Exited;
 using test::Slack;
+using test::StatusBecomes;
 using test::TempFolder;
+using test::TensorWorker;
+using test::TextOf;
+using test::Update;
 using namespace std::chrono_literals;
 
 constexpr const char* kListen = "listen: '127.0.0.1:0'";
-
-std::string Exited(int code) {
-  return absl::StrCat("exited with code ", code);
-}
-
-/// What a daemon answers to `wbctl COMMAND -o json`.
-nlohmann::json AskDaemon(const TempFolder& folder,
-                         const std::string& command,
-                         const DaemonProcess& daemon) {
-  const test::Finished answer = test::RunProgram(
-      folder.path(), {BinaryOf("wbctl"), command, "-o", "json", "--daemon", daemon.control()});
-  CAPTURE(answer.output);
-  REQUIRE(answer.code == 0);
-  return nlohmann::json::parse(answer.output);
-}
-
-/// Whether `wbctl status` shows `key` as `value` within `bound`.
-bool StatusBecomes(const TempFolder& folder,
-                   const DaemonProcess& daemon,
-                   const std::string& key,
-                   const nlohmann::json& value,
-                   std::chrono::milliseconds bound) {
-  const auto deadline = std::chrono::steady_clock::now() + Slack(bound);
-  while (AskDaemon(folder, "status", daemon).at(key) != value) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-  }
-  return true;
-}
 
 std::size_t DescriptorsOf(pid_t pid) {
   std::size_t count = 0;
@@ -67,64 +46,6 @@ std::size_t DescriptorsOf(pid_t pid) {
     ++count;
   }
   return count;
-}
-
-/// A worker that holds all of tensor "w", 64 x 16 FP32, in a buffer of its own.
-struct Worker {
-  weightbridge::SharedBuffer memory = *weightbridge::SharedBuffer::Create(64 * 16 * 4);
-  weightbridge::Layout layout;
-  weightbridge::JoinOptions options;
-
-  Worker(const std::string& socket, const std::string& group) {
-    weightbridge::Param param("w", {64, 16});
-    param.AddPiece({"w", {0, 0}, {64, 16}, {0, 0}, {}});
-    REQUIRE(layout.AddTensor("w", weightbridge::Dtype::kFp32, {64, 16}).ok());
-    REQUIRE(layout.AddParam(param).ok());
-    REQUIRE(layout.SetBuffer("w", memory).ok());
-    options.socket = socket;
-    options.job = "job";
-    options.group = group;
-    options.rank = 0;
-    options.world_size = 1;
-    options.timeout = Slack(10s);
-  }
-  std::span<float> values() const { return {static_cast<float*>(memory.data()), 64 * 16}; }
-  void Fill(float version) const {
-    for (std::size_t i = 0; i < values().size(); ++i) {
-      values()[i] = version + static_cast<float>(i) / 1024;
-    }
-  }
-  bool Holds(float version) const {
-    for (std::size_t i = 0; i < values().size(); ++i) {
-      if (values()[i] != version + static_cast<float>(i) / 1024) return false;
-    }
-    return true;
-  }
-};
-
-template <typename T>
-std::string TextOf(const weightbridge::Result<T>& result) {
-  return result.ok() ? "OK" : result.error().ToString();
-}
-
-/// One update from trainer to rollout, which wait for each other.
-void Update(weightbridge::Trainer& trainer,
-            const Worker& source,
-            weightbridge::Rollout& rollout,
-            const Worker& target,
-            std::uint64_t version) {
-  source.Fill(static_cast<float>(version));
-  const std::chrono::milliseconds timeout = Slack(10s);
-  auto received = std::async(std::launch::async, [&] {
-    const auto offered = rollout.WaitForVersion(version, timeout);
-    if (!offered.ok()) return TextOf(offered);
-    return TextOf(rollout.Receive(*offered, {timeout}));
-  });
-  const auto published = trainer.Publish(version, {"", timeout});
-  CAPTURE(version);
-  REQUIRE(TextOf(published) == "OK");
-  REQUIRE(received.get() == "OK");
-  REQUIRE(target.Holds(static_cast<float>(version)));
 }
 
 TEST_CASE("A daemon starts, says where it is, and drains at SIGTERM",
@@ -263,8 +184,8 @@ TEST_CASE("Three versions reach a rollout through two daemons, whole", "[system]
   DaemonProcess n1({folder.path(), "n1", "address: '" + n0.Said("X_WB_LEADER") + "'", ""});
   REQUIRE(n1.Start());
   REQUIRE(n1.Ready());
-  Worker source(n0.worker_socket(), "policy");
-  Worker target(n1.worker_socket(), "engine0");
+  TensorWorker source(n0.worker_socket(), "policy");
+  TensorWorker target(n1.worker_socket(), "engine0");
   auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
   auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
   REQUIRE(TextOf(trainer) == "OK");
@@ -296,8 +217,8 @@ TEST_CASE("After the leader's death daemons and workers find its successor", "[s
   DaemonProcess n1({folder.path(), "n1", "address: '" + address + "'", ""});
   REQUIRE(n1.Start());
   REQUIRE(n1.Ready());
-  Worker source(n1.worker_socket(), "policy");
-  Worker target(n1.worker_socket(), "engine0");
+  TensorWorker source(n1.worker_socket(), "policy");
+  TensorWorker target(n1.worker_socket(), "engine0");
   auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
   auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
   REQUIRE(TextOf(trainer) == "OK");
@@ -336,8 +257,8 @@ TEST_CASE("SIGTERM during a call ends the call and the daemon in time", "[system
   DaemonProcess daemon({folder.path(), "n0", kListen, "timeouts: {drain: 1s}"});
   REQUIRE(daemon.Start());
   REQUIRE(daemon.Ready());
-  Worker source(daemon.worker_socket(), "policy");
-  Worker target(daemon.worker_socket(), "engine0");
+  TensorWorker source(daemon.worker_socket(), "policy");
+  TensorWorker target(daemon.worker_socket(), "engine0");
   auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
   auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
   REQUIRE(TextOf(trainer) == "OK");

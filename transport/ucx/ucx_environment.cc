@@ -1,6 +1,7 @@
 #include "transport/ucx/ucx_environment.h"
 
 #include <array>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <spdlog/spdlog.h>
+#include <ucs/debug/debug.h>
 #include <ucs/debug/log_def.h>
 
 namespace wb {
@@ -65,6 +67,11 @@ std::vector<std::string> DropInheritedUcxVariables() {
   std::vector<std::string> names = InheritedUcxVariables();
   for (const std::string& name : names) unsetenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
   return names;
+}
+
+void TakeBackUcxSignals() {
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ucs_debug_disable_signal(fault);
+  std::signal(SIGHUP, SIG_DFL);
 }
 
 void RouteUcxLog() {

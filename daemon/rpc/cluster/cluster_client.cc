@@ -8,7 +8,6 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/client_callback.h>
 #include <spdlog/spdlog.h>
 
@@ -16,7 +15,9 @@
 #include "weightbridge/v1/cluster.grpc.pb.h"
 
 #include "daemon/rpc/cluster/cluster_convert.h"
+#include "daemon/rpc/cluster/connect_failure.h"
 #include "daemon/rpc/cluster/outgoing.h"
+#include "daemon/rpc/tls/credentials.h"
 #include "planner/base/mutex.h"
 
 namespace wb {
@@ -210,9 +211,9 @@ void ClusterClient::Stop() {
 
 void ClusterClient::Connect() {
   ++generation_;
-  channel_ =
-      grpc::CreateCustomChannel(TargetOf(options_.leader), grpc::InsecureChannelCredentials(),
-                                ChannelArgumentsFor(options_.grpc));
+  channel_ = grpc::CreateCustomChannel(
+      TargetOf(options_.leader), ChannelCredentialsFor(options_.grpc.tls, options_.leader_name),
+      ChannelArgumentsFor(options_.grpc));
   stream_ = std::make_shared<Stream>(*this, generation_);
   stream_->Start(ToProto(options_.hello, Term(0)));
   // One timer serves both waits: for the Welcome, and between two streams.
@@ -259,12 +260,14 @@ void ClusterClient::OnMessage(std::uint64_t generation, FromLeader message) {
   events_->OnLeaderMessage(std::move(message));
 }
 
-void ClusterClient::OnEnd(std::uint64_t generation, const absl::Status& why) {
+void ClusterClient::OnEnd(std::uint64_t generation, const absl::Status& ended) {
   if (generation != generation_ || events_ == nullptr) return;
   const bool was_connected = term_.has_value();
+  const absl::Status why =
+      was_connected ? ended : ExplainConnectFailure(ended, options_.grpc.tls.get());
   term_.reset();
-  // The first failure of a row is told; a leader that stays away would fill the log.
-  if (failures_++ == 0) {
+  // The first of a row that fail alike is told; a leader that stays away would fill the log.
+  if (failures_++ == 0 || why != last_error_) {
     spdlog::warn("leader={} lost: {}", options_.leader.ToString(), why.ToString());
   }
   last_error_ = why;

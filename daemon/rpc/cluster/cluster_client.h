@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 
@@ -22,6 +23,7 @@ namespace wb {
 
 struct ClusterClientOptions {
   TcpAddress leader;
+  std::string leader_name = {};  // that its certificate must be for; used with grpc.tls only
   ClusterHello hello;
   GrpcOptions grpc;
   std::chrono::milliseconds first_backoff{50};
@@ -61,7 +63,7 @@ class ClusterClient final : public LeaderLink {
   void Connect();
   void OnWelcome(std::uint64_t generation, Term term);
   void OnMessage(std::uint64_t generation, FromLeader message);
-  void OnEnd(std::uint64_t generation, const absl::Status& why);
+  void OnEnd(std::uint64_t generation, const absl::Status& ended);
   std::chrono::milliseconds NextBackoff();
 
   EventLoop& loop_;

@@ -7,7 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/server_callback.h>
@@ -18,6 +17,7 @@
 
 #include "daemon/rpc/cluster/cluster_convert.h"
 #include "daemon/rpc/cluster/outgoing.h"
+#include "daemon/rpc/tls/credentials.h"
 #include "planner/base/mutex.h"
 
 namespace wb {
@@ -215,7 +215,7 @@ absl::Status ClusterServer::Service::Listen(TcpAddress& address, PeerEvents& eve
   int port = 0;
   grpc::ServerBuilder builder;
   Apply(options_, builder);
-  builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address.ToString(), ServerCredentialsFor(options_.tls), &port);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {

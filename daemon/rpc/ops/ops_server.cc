@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "weightbridge/v1/status.grpc.pb.h"
 
+#include "daemon/rpc/tls/credentials.h"
 #include "daemon/rpc/wire_values.h"
 #include "proto/convert.h"
 
@@ -167,7 +168,7 @@ absl::StatusOr<std::unique_ptr<OpsServer>> OpsServer::Start(const OpsServerOptio
   builder.AddListeningPort("unix:" + options.socket, grpc::InsecureServerCredentials(), &unix_port);
   int tcp_port = 0;
   if (options.listen.has_value()) {
-    builder.AddListeningPort(options.listen->ToString(), grpc::InsecureServerCredentials(),
+    builder.AddListeningPort(options.listen->ToString(), ServerCredentialsFor(options.grpc.tls),
                              &tcp_port);
   }
   builder.RegisterService(&ops->state_->service);
@@ -177,12 +178,14 @@ absl::StatusOr<std::unique_ptr<OpsServer>> OpsServer::Start(const OpsServerOptio
         "cannot listen on ", options.socket,
         options.listen.has_value() ? absl::StrCat(" and ", options.listen->ToString()) : ""));
   }
+  ops->SetServing(false);  // gRPC's first answer would be yes
   ops->address_ = options.listen;
   if (ops->address_.has_value()) ops->address_->port = static_cast<std::uint16_t>(tcp_port);
   return ops;
 }
 
 void OpsServer::SetServing(bool serving) {
+  if (state_->server == nullptr) return;
   grpc::HealthCheckServiceInterface* health = state_->server->GetHealthCheckService();
   if (health != nullptr) health->SetServingStatus(serving);
 }

@@ -21,7 +21,7 @@ struct OpsServerOptions {
 };
 
 /// The ops door: StatusService, health and reflection over gRPC, on a Unix socket of mode 0660 and
-/// maybe a TCP address. Thread-safe.
+/// maybe a TCP address (with mutual TLS where grpc.tls is set). Thread-safe.
 class OpsServer {
  public:
   /// `source` outlives the server. UNAVAILABLE when an address cannot be had.
@@ -33,7 +33,8 @@ class OpsServer {
 
   /// With the real port.
   const std::optional<TcpAddress>& address() const { return address_; }
-  /// What the health service answers.
+  /// What the health service answers from now on; not serving before the first call. Not during
+  /// Shutdown.
   void SetServing(bool serving);
   /// Idempotent.
   void Shutdown(std::chrono::system_clock::time_point deadline);

@@ -99,7 +99,7 @@ TEST_CASE("The table of a daemon shows its leader, lanes and waits", "[wbctl][st
 TEST_CASE("A daemon that is not there is a failure that names it", "[wbctl][status]") {
   const test::TempFolder folder;
   StatusOptions options;
-  options.daemon = "unix:" + folder.path() + "/control.sock";
+  options.address.daemon = "unix:" + folder.path() + "/control.sock";
   std::ostringstream out;
   REQUIRE(RunStatus(options, out) == ExitCode::kFailed);
   REQUIRE(out.str().empty());
