@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -58,11 +59,14 @@ bool DaemonProcess::Start() {
   notify_ = BindNotify(notify_path_);
   std::vector<std::string> environment = options_.environment;
   environment.push_back("NOTIFY_SOCKET=" + notify_path_);
-  absl::StatusOr<Child> child =
-      Child::Start({.name = options_.node,
-                    .argv = {BinaryOf("weightbridged"), "--config", config_},
-                    .environment = std::move(environment),
-                    .log = log_});
+  std::vector<std::string> argv = options_.prefix;
+  argv.push_back(options_.binary.empty() ? BinaryOf("weightbridged") : options_.binary);
+  argv.insert(argv.end(), {"--config", config_});
+  ::chmod(notify_path_.c_str(), 0777);  // the daemon may run as another user
+  absl::StatusOr<Child> child = Child::Start({.name = options_.node,
+                                              .argv = std::move(argv),
+                                              .environment = std::move(environment),
+                                              .log = log_});
   if (!child.ok()) return false;
   child_.emplace(*std::move(child));
   return true;

@@ -13,16 +13,22 @@
 
 namespace wb::test {
 
-/// A worker that holds all of tensor "w", 64 x 16 FP32, in a buffer of its own.
+/// A worker that holds all of tensor "w", FP32, in a buffer of its own.
 struct TensorWorker {
-  weightbridge::SharedBuffer memory = *weightbridge::SharedBuffer::Create(64 * 16 * 4);
+  weightbridge::SharedBuffer memory;
+  std::size_t elements;
   weightbridge::Layout layout;
   weightbridge::JoinOptions options;
 
-  TensorWorker(const std::string& socket, const std::string& group) {
-    weightbridge::Param param("w", {64, 16});
-    param.AddPiece({"w", {0, 0}, {64, 16}, {0, 0}, {}});
-    REQUIRE(layout.AddTensor("w", weightbridge::Dtype::kFp32, {64, 16}).ok());
+  TensorWorker(const std::string& socket,
+               const std::string& group,
+               std::int64_t rows = 64,
+               std::int64_t columns = 16)
+      : memory(*weightbridge::SharedBuffer::Create(static_cast<std::uint64_t>(rows * columns) * 4)),
+        elements(static_cast<std::size_t>(rows * columns)) {
+    weightbridge::Param param("w", {rows, columns});
+    param.AddPiece({"w", {0, 0}, {rows, columns}, {0, 0}, {}});
+    REQUIRE(layout.AddTensor("w", weightbridge::Dtype::kFp32, {rows, columns}).ok());
     REQUIRE(layout.AddParam(param).ok());
     REQUIRE(layout.SetBuffer("w", memory).ok());
     options.socket = socket;
@@ -32,7 +38,7 @@ struct TensorWorker {
     options.world_size = 1;
     options.timeout = Slack(std::chrono::seconds(10));
   }
-  std::span<float> values() const { return {static_cast<float*>(memory.data()), 64 * 16}; }
+  std::span<float> values() const { return {static_cast<float*>(memory.data()), elements}; }
   void Fill(float version) const {
     for (std::size_t i = 0; i < values().size(); ++i) {
       values()[i] = version + static_cast<float>(i) / 1024;

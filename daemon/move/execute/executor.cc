@@ -143,7 +143,8 @@ void Executor::Prepare(AttemptWork work) {
 }
 
 void Executor::RepeatAnswer(const Attempt& attempt) {
-  spdlog::info("attempt={} prepared again while {}", attempt.id.value(), ToString(attempt.state));
+  spdlog::info("attempt={:016x} prepared again while {}", attempt.id.value(),
+               ToString(attempt.state));
   switch (attempt.state) {
     case AttemptState::kPreparing:
     case AttemptState::kFinishing:
@@ -247,9 +248,10 @@ void Executor::Cut(Attempt& attempt) {
 
 void Executor::Step(Attempt& attempt, AttemptState to) {
   if (!CanStep(attempt.state, to)) Die("an attempt took a step that is none", attempt.id.value());
-  spdlog::info("attempt={} version={} group={} {}->{} landed={} copied={} operations={}",
-               attempt.id.value(), attempt.version.value(), attempt.group, ToString(attempt.state),
-               ToString(to), attempt.landed_bytes, attempt.copied_bytes, attempt.operations);
+  // The coordinator tells the same step to the log's usual reader.
+  spdlog::debug("attempt={:016x} version={} group={} {}->{} landed={} copied={} operations={}",
+                attempt.id.value(), attempt.version.value(), attempt.group, ToString(attempt.state),
+                ToString(to), attempt.landed_bytes, attempt.copied_bytes, attempt.operations);
   attempt.state = to;
 }
 
@@ -370,8 +372,8 @@ void Executor::End(Attempt& attempt) {
     }
   }
   uses_.Release(attempt.regions);
-  spdlog::info("attempt={} version={} group={} {}->ended", attempt.id.value(),
-               attempt.version.value(), attempt.group, ToString(attempt.state));
+  spdlog::debug("attempt={:016x} version={} group={} {}->ended", attempt.id.value(),
+                attempt.version.value(), attempt.group, ToString(attempt.state));
   events_.OnEnded(attempt.id);
 }
 

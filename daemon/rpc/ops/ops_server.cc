@@ -187,7 +187,9 @@ absl::StatusOr<std::unique_ptr<OpsServer>> OpsServer::Start(const OpsServerOptio
 void OpsServer::SetServing(bool serving) {
   if (state_->server == nullptr) return;
   grpc::HealthCheckServiceInterface* health = state_->server->GetHealthCheckService();
-  if (health != nullptr) health->SetServingStatus(serving);
+  if (health == nullptr) return;
+  health->SetServingStatus(serving);
+  health->SetServingStatus(std::string(v1::StatusService::service_full_name()), serving);
 }
 
 void OpsServer::Shutdown(std::chrono::system_clock::time_point deadline) {
