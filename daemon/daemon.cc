@@ -70,6 +70,7 @@ struct Daemon::State {
   absl::Status StartTls();
   absl::Status StartMover();
   absl::Status StartLeader();
+  void WarnOfLoopback() const;
   absl::Status OpenDoors();
   absl::Status StartOps();
   void Run();
@@ -145,7 +146,19 @@ absl::Status Daemon::State::StartLeader() {
   return absl::OkStatus();
 }
 
+/// One host's daemons may well use its loopback; with a leader that others reach, none of them
+/// could reach us.
+void Daemon::State::WarnOfLoopback() const {
+  const std::string loopback = LoopbackOf(options.data_interface);
+  if (loopback.empty() || IsLoopback(leader_address)) return;
+  spdlog::warn(
+      "data.interface: '{}' has the address {}, which daemons on other hosts of the leader "
+      "{} cannot reach",
+      options.data_interface, loopback, leader_address.ToString());
+}
+
 absl::Status Daemon::State::OpenDoors() {
+  WarnOfLoopback();
   ClusterClientOptions client_options;
   client_options.leader = FromHere(leader_address);
   client_options.leader_name = LeaderNameFor(options, tls.get());

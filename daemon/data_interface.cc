@@ -1,5 +1,6 @@
 #include "daemon/data_interface.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace wb {
@@ -61,6 +63,11 @@ bool IsUp(const std::string& name) {
   return false;
 }
 
+bool IsV4(const std::string& ip) {
+  in_addr v4{};
+  return ::inet_pton(AF_INET, ip.c_str(), &v4) == 1;
+}
+
 bool IsPrivateV4(std::uint32_t ip) {
   const auto in = [ip](std::uint32_t network, int bits) {
     return (ip >> (32 - bits)) == (network >> (32 - bits));
@@ -89,9 +96,9 @@ absl::Status CheckDataInterface(const std::string& name, bool insecure) {
     return absl::InvalidArgumentError(absl::StrCat("data.interface: '", name, "' is down"));
   }
   const std::vector<std::string> addresses = AddressesOf(name);
-  if (addresses.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.interface: '", name, "' has no IP address"));
+  if (std::none_of(addresses.begin(), addresses.end(), IsV4)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data.interface: '", name, "' has no IPv4 address, by which other daemons reach it"));
   }
   for (const std::string& address : addresses) {
     if (insecure || IsPrivateAddress(address)) continue;
@@ -101,6 +108,13 @@ absl::Status CheckDataInterface(const std::string& name, bool insecure) {
         "(data.insecure: true allows it)"));
   }
   return absl::OkStatus();
+}
+
+std::string LoopbackOf(const std::string& name) {
+  for (const std::string& address : AddressesOf(name)) {
+    if (IsV4(address)) return absl::StartsWith(address, "127.") ? address : "";
+  }
+  return "";
 }
 
 std::string DescribeInterface(const std::string& name) {

@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/run_to_end.h"
 #include "tests/support/time_slack.h"
+#include "tests/support/whole_file.h"
 
 namespace wb::test {
 namespace {

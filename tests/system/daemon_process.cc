@@ -48,7 +48,8 @@ DaemonProcess::DaemonProcess(Options options)
       log_(options_.folder + "/" + options_.node + ".log"),
       notify_path_(options_.folder + "/" + options_.node + ".notify") {
   std::ofstream(config_) << "node: " << options_.node << "\nrun_dir: " << run_dir() << "\nleader: {"
-                         << options_.leader << "}\ndata: {interface: lo}\n"
+                         << options_.leader
+                         << "}\ndata: {interface: " << options_.interface << "}\n"
                          << options_.more;
 }
 

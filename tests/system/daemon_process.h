@@ -20,8 +20,9 @@ class DaemonProcess {
     std::string more;          // further lines of the configuration
     std::string run_dir = {};  // default: the node's own below `folder`
     std::vector<std::string> environment = {};  // "NAME=VALUE", over ours
-    std::string binary = {};   // default: this build's
-    std::vector<std::string> prefix = {};  // a command that becomes it: setpriv, ip netns exec
+    std::string interface = "lo";               // data.interface
+    std::string binary = {};                    // default: this build's
+    std::vector<std::string> prefix = {};       // a command that becomes it: setpriv, ip netns exec
   };
 
   explicit DaemonProcess(Options options);

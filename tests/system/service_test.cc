@@ -26,6 +26,7 @@
 #include "tests/support/run_to_end.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/time_slack.h"
+#include "tests/support/whole_file.h"
 #include "tests/system/daemon_process.h"
 #include "tests/system/daemon_talk.h"
 #include "tests/system/raw_rpc.h"
@@ -242,9 +243,9 @@ TEST_CASE("A version is a few lines of log, however many chunks it has", "[syste
     }
     return found;
   };
-  // Version 1 is 256 KiB, one chunk; version 2 is 64 MiB, 64 chunks.
+  // Version 1 is 256 KiB, one chunk; version 2 is 16 MiB, 16 chunks.
   std::uint64_t version = 0;
-  for (const std::int64_t rows : {256, 64 * 1024}) {
+  for (const std::int64_t rows : {256, 16 * 1024}) {
     TensorWorker source(n0.worker_socket(), "policy", rows, 256);
     TensorWorker target(n1.worker_socket(), "engine0", rows, 256);
     source.options.job = target.options.job = absl::StrCat("job", rows);
@@ -327,10 +328,10 @@ TEST_CASE("A daemon runs as a normal user, and weights move", "[system][service]
   // The build may lie where only root comes.
   const std::string binary = folder.path() + "/weightbridged";
   std::filesystem::copy_file(BinaryOf("weightbridged"), binary);
-  DaemonProcess n0({folder.path(), "n0", kListen, "", {}, binary, as_nobody});
+  DaemonProcess n0({folder.path(), "n0", kListen, "", {}, {}, "lo", binary, as_nobody});
   REQUIRE(n0.Start());
   REQUIRE(n0.Ready());
-  DaemonProcess n1({folder.path(), "n1", AddressOf(n0), "", {}, binary, as_nobody});
+  DaemonProcess n1({folder.path(), "n1", AddressOf(n0), "", {}, {}, "lo", binary, as_nobody});
   REQUIRE(n1.Start());
   REQUIRE(n1.Ready());
   REQUIRE(absl::StartsWith(ProcStatus(n0.pid(), "Uid"), "65534\t65534"));
@@ -346,6 +347,8 @@ TEST_CASE("A daemon runs as a normal user, and weights move", "[system][service]
        AddressOf(n0),
        absl::StrCat("tls: {cert: ", n0.config(), ", key: ", secret, ", ca: ", n0.config(), "}"),
        {},
+       {},
+       "lo",
        binary,
        as_nobody});
   REQUIRE(locked_out.Start());

@@ -11,8 +11,8 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
-#include "tests/support/run_to_end.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/whole_file.h"
 
 namespace wb {
 namespace {

@@ -1,0 +1,197 @@
+// Daemons on several hosts: network namespaces joined by a bridge, control under mutual TLS,
+// weights over UCX on the interface between them.
+
+#include "tests/support/hosts.h"
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/certificates.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/time_slack.h"
+#include "tests/system/daemon_process.h"
+#include "tests/system/daemon_talk.h"
+#include "tests/system/tensor_worker.h"
+
+namespace wb {
+namespace {
+
+using test::AskDaemon;
+using test::Authority;
+using test::BinaryOf;
+using test::DaemonProcess;
+using test::Exited;
+using test::Hosts;
+using test::LogShows;
+using test::StatusBecomes;
+using test::TempFolder;
+using test::TensorWorker;
+using test::TextOf;
+using namespace std::chrono_literals;
+
+/// A leader on host 0 and a daemon on each other one, with certificates of one CA.
+class HostCluster {
+ public:
+  explicit HostCluster(std::size_t count, const Hosts& hosts) {
+    for (std::size_t host = 0; host < count; ++host) {
+      const std::string node = absl::StrCat("n", host);
+      authority.Issue(node, "IP:" + Hosts::AddressOf(host));
+      DaemonProcess::Options options{folder.path(), node, LeaderOf(host),
+                                     "timeouts: {peer: 2s}\n" + authority.Yaml(node)};
+      options.interface = Hosts::kInterface;
+      options.prefix = hosts.On(host);
+      daemons.push_back(std::make_unique<DaemonProcess>(options));
+      REQUIRE(daemons.back()->Start());
+      REQUIRE(daemons.back()->Ready());
+    }
+    for (const auto& daemon : daemons) {
+      CAPTURE(daemon->Log());
+      REQUIRE(StatusBecomes(folder, *daemon, "leader_connected", true, 10s));
+    }
+  }
+
+  TempFolder folder;
+  Authority authority;
+  std::vector<std::unique_ptr<DaemonProcess>> daemons;
+
+ private:
+  std::string LeaderOf(std::size_t host) const {
+    return host == 0 ? "listen: '" + Hosts::AddressOf(0) + ":0'"
+                     : "address: '" + daemons[0]->Said("X_WB_LEADER") + "'";
+  }
+};
+
+/// Whether the hosts are there; says why not.
+bool There(const Hosts& hosts) {
+  if (hosts.missing().empty()) return true;
+  WARN("skipped: " << hosts.missing());
+  return false;
+}
+
+TEST_CASE("Versions move between three hosts, and over the interface that is configured",
+          "[system][hosts]") {
+  const Hosts hosts(3);
+  if (!There(hosts)) return;
+  const HostCluster cluster(3, hosts);
+  REQUIRE(absl::StartsWith(cluster.daemons[0]->Said("X_WB_LEADER"), "10.77.0.1:"));
+  constexpr std::int64_t kRows = 4 * 1024;  // of 256 FP32: 4 MiB
+  constexpr std::uint64_t kBytes = kRows * 256 * 4;
+  TensorWorker source(cluster.daemons[1]->worker_socket(), "policy", kRows, 256);
+  TensorWorker target(cluster.daemons[2]->worker_socket(), "engine0", kRows, 256);
+  auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
+  auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
+  REQUIRE(TextOf(trainer) == "OK");
+  REQUIRE(TextOf(rollout) == "OK");
+  const std::uint64_t before = hosts.SentBytes(1);
+  const std::uint64_t leader_before = hosts.SentBytes(0);
+  for (std::uint64_t version = 1; version <= 3; ++version) {
+    Update(*trainer, source, *rollout, target, version);
+  }
+  REQUIRE(hosts.SentBytes(1) - before > 3 * kBytes);
+  // The leader carries words only.
+  REQUIRE(hosts.SentBytes(0) - leader_before < kBytes / 16);
+  const nlohmann::json versions =
+      AskDaemon(cluster.folder, "versions", *cluster.daemons[0]).at("versions");
+  REQUIRE(versions.size() == 3);
+  for (const nlohmann::json& version : versions) {
+    const nlohmann::json& delivery = version.at("deliveries").at(0);
+    CHECK(delivery.at("state") == (version == versions[0] ? "committed" : "retired"));
+    CHECK(delivery.at("bytes_by_path").at("tcp") == kBytes);
+    CHECK(delivery.at("bytes_planned") == kBytes);
+  }
+  const nlohmann::json status = AskDaemon(cluster.folder, "status", *cluster.daemons[2]);
+  REQUIRE(absl::StartsWith(status.at("data_address").get<std::string>(), "wbe0 10.77.0.3"));
+}
+
+TEST_CASE("A host that is cut off is named within timeouts.peer and comes back",
+          "[system][hosts]") {
+  const Hosts hosts(2);
+  if (!There(hosts)) return;
+  const HostCluster cluster(2, hosts);
+  hosts.Ip(1, {"link", "set", Hosts::kInterface, "down"});
+  REQUIRE(StatusBecomes(cluster.folder, *cluster.daemons[1], "leader_connected", false, 5s));
+  REQUIRE(LogShows(*cluster.daemons[0], "node=n1 lost"));
+  REQUIRE(AskDaemon(cluster.folder, "status", *cluster.daemons[0]).at("leader_connected") == true);
+  hosts.Ip(1, {"link", "set", Hosts::kInterface, "up"});
+  REQUIRE(StatusBecomes(cluster.folder, *cluster.daemons[1], "leader_connected", true, 10s));
+}
+
+TEST_CASE("A daemon that would offer its loopback to other hosts is warned of",
+          "[system][hosts][field][case-116]") {
+  const Hosts hosts(1);
+  if (!There(hosts)) return;
+  const TempFolder folder;
+  const Authority authority;
+  authority.Issue("n0", "IP:10.77.0.1");
+  DaemonProcess::Options options{folder.path(), "n0", "listen: '10.77.0.1:0'",
+                                 authority.Yaml("n0")};
+  options.prefix = hosts.On(0);
+  DaemonProcess daemon(options);
+  REQUIRE(daemon.Start());
+  REQUIRE(daemon.Ready());
+  REQUIRE(LogShows(daemon, "data.interface: 'lo' has the address 127.0.0.1"));
+}
+
+struct Interface {
+  std::string name;
+  std::vector<std::string> address;  // for `ip address add`; empty: none
+  bool up;
+  std::string more;     // in the section data
+  std::string refusal;  // empty: taken
+};
+
+TEST_CASE("An interface that is public, down or without an address carries no weights",
+          "[system][hosts]") {
+  const Hosts hosts(1);
+  if (!There(hosts)) return;
+  const TempFolder folder;
+  const std::vector<Interface> cases = {
+      {"wbx0", {"203.0.113.5/24"}, true, "", "'wbx0' has the public address 203.0.113.5"},
+      {"wbx1", {"203.0.113.6/24"}, true, ", insecure: true", ""},
+      {"wbx2", {"10.1.2.3/24"}, false, "", "'wbx2' is down"},
+      {"wbx3", {}, true, "", "'wbx3' has no IPv4 address"},
+      {"wbx4", {"10.1.3.3/24", "203.0.113.7/24"}, true, "", "the public address 203.0.113.7"},
+      {"wbx5", {"10.1.4.3/24", "2001:db8::5/64"}, true, "", "the public address 2001:db8::5"},
+      {"wbx6", {"fd00::6/64"}, true, "", "'wbx6' has no IPv4 address"},
+      {"wbx7", {"192.168.7.7/24"}, true, "", ""},
+      {"wbx8", {}, true, ", insecure: true", "'wbx8' has no IPv4 address"},
+  };
+  for (const Interface& one : cases) {
+    hosts.Ip(0, {"link", "add", one.name, "type", "veth", "peer", "name", one.name + "p"});
+    for (const std::string& address : one.address) {
+      hosts.Ip(0, {"address", "add", address, "dev", one.name, "noprefixroute"});
+    }
+    if (one.up) {
+      hosts.Ip(0, {"link", "set", one.name, "up"});
+      hosts.Ip(0, {"link", "set", one.name + "p", "up"});
+    }
+    DaemonProcess::Options options{folder.path(), one.name, "listen: '127.0.0.1:0'", ""};
+    options.interface = one.name + one.more;
+    options.prefix = hosts.On(0);
+    DaemonProcess daemon(options);
+    std::vector<std::string> check = hosts.On(0);
+    check.insert(check.end(),
+                 {BinaryOf("weightbridged"), "--config", daemon.config(), "--check-config"});
+    const test::Finished checked = test::RunProgram(folder.path(), check);
+    CAPTURE(one.name, checked.output);
+    CHECK(checked.code == (one.refusal.empty() ? 0 : 2));
+    CHECK(absl::StrContains(checked.output, one.refusal));
+    REQUIRE(daemon.Start());
+    if (one.refusal.empty()) {
+      CHECK(daemon.Ready());
+    } else {
+      CHECK(daemon.Ends() == Exited(1));
+      CHECK(absl::StrContains(daemon.Log(), one.refusal));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wb
