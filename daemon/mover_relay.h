@@ -22,6 +22,9 @@ class MoverRelay final : public MoverEvents {
   void OnStaged(AttemptId attempt, const BytesByPath& bytes) override {
     loop_.Post([this, attempt, bytes] { coordinator_->OnStaged(attempt, bytes); });
   }
+  void OnMeasured(AttemptId attempt, const AttemptTimes& times) override {
+    loop_.Post([this, attempt, times] { coordinator_->OnMeasured(attempt, times); });
+  }
   void OnFailed(AttemptId attempt, const absl::Status& status) override {
     loop_.Post([this, attempt, status] { coordinator_->OnFailed(attempt, status); });
   }

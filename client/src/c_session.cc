@@ -161,7 +161,8 @@ wb_status wb_publish(wb_session* session,
         session->session.Publish(version, Text(taken->label), *timeout);
     if (!reply.ok()) return reply.error();
     GiveStruct(wb_publish_report{0, reply->version(), reply->bytes_sent(), reply->wait_seconds(),
-                                 reply->move_seconds(), SecondsSince(start)},
+                                 reply->move_seconds(), SecondsSince(start), reply->pack_seconds(),
+                                 reply->wire_seconds(), reply->copy_seconds()},
                report);
     return {};
   });
@@ -213,9 +214,11 @@ wb_status wb_receive(wb_session* session,
     if (!timeout.ok()) return timeout.error();
     const Result<v1::ReceiveReply> reply = session->session.Receive(version, *timeout);
     if (!reply.ok()) return reply.error();
-    GiveStruct(wb_receive_report{0, reply->version(), reply->bytes_received(),
-                                 reply->wait_seconds(), reply->move_seconds(), SecondsSince(start)},
-               report);
+    GiveStruct(
+        wb_receive_report{0, reply->version(), reply->bytes_received(), reply->wait_seconds(),
+                          reply->move_seconds(), SecondsSince(start), reply->wire_seconds(),
+                          reply->scatter_seconds(), reply->copy_seconds()},
+        report);
     return {};
   });
 }

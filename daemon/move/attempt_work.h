@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 
+#include "daemon/move/move_times.h"
 #include "daemon/state/cluster_messages.h"
 #include "planner/lower/schedule.h"
 #include "planner/model/ids.h"
@@ -28,6 +29,14 @@ constexpr std::uint32_t StreamNumber(std::int32_t src_rank, std::int32_t dst_ran
   return static_cast<std::uint32_t>(src_rank) << 16 | static_cast<std::uint32_t>(dst_rank);
 }
 
+/// The ranks that StreamNumber names.
+constexpr std::int32_t SourceRank(std::uint32_t stream_number) {
+  return static_cast<std::int32_t>(stream_number >> 16);
+}
+constexpr std::int32_t DestinationRank(std::uint32_t stream_number) {
+  return static_cast<std::int32_t>(stream_number & 0xFFFF);
+}
+
 /// Chunks to send to a peer daemon; numbered by StreamNumber.
 struct OutStream {
   std::uint32_t stream_number = 0;
@@ -46,6 +55,7 @@ struct InStream {
 struct LocalCopy {
   BoundStream source;
   BoundStream destination;
+  std::uint32_t stream_number = 0;
 };
 
 /// A daemon's share of one delivery. Everything is lowered; nothing is looked up while it moves.
@@ -70,6 +80,9 @@ class MoverEvents {
   /// Every byte that lands at this daemon has landed and was checked (at once after Go for an
   /// attempt that lands nothing here).
   virtual void OnStaged(AttemptId attempt, const BytesByPath& bytes) = 0;
+  /// Where the attempt's time has gone so far. Told before OnStaged, when all of the destinations'
+  /// is known, and before the OnEnded of a Finish, when all is.
+  virtual void OnMeasured(AttemptId attempt, const AttemptTimes& times) = 0;
   /// The attempt cannot succeed; the first reason. Abort follows from the leader.
   virtual void OnFailed(AttemptId attempt, const absl::Status& status) = 0;
   /// After Abort or Finish: nothing of the attempt reads or writes worker memory any more.

@@ -153,6 +153,11 @@ void Coordinator::OnStaged(AttemptId attempt, const BytesByPath& bytes) {
   state_->values.turns.Run([this, attempt, bytes] { state_->attempts().OnStaged(attempt, bytes); });
 }
 
+void Coordinator::OnMeasured(AttemptId attempt, const AttemptTimes& times) {
+  state_->values.turns.Run(
+      [this, attempt, &times] { state_->attempts().OnMeasured(attempt, times); });
+}
+
 void Coordinator::OnFailed(AttemptId attempt, const absl::Status& status) {
   state_->values.turns.Run(
       [this, attempt, status] { state_->attempts().OnFailed(attempt, status); });

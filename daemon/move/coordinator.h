@@ -99,6 +99,7 @@ class Coordinator final : public SessionCalls, public LeaderEvents {
   // From the mover (posted to the control loop).
   void OnPrepared(AttemptId attempt);
   void OnStaged(AttemptId attempt, const BytesByPath& bytes);
+  void OnMeasured(AttemptId attempt, const AttemptTimes& times);
   void OnFailed(AttemptId attempt, const absl::Status& status);
   void OnEnded(AttemptId attempt);
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "daemon/move/move_times.h"
 #include "daemon/state/cluster_messages.h"
 #include "planner/model/registration.h"
 #include "transport/loop/timers.h"
@@ -40,6 +41,7 @@ struct PublishResult {
   std::uint64_t bytes_sent = 0;
   double wait_seconds = 0;
   double move_seconds = 0;
+  MoveTimes times;  // of each phase, in the delivery in which it took longest
 };
 
 struct ReceiveResult {
@@ -47,6 +49,7 @@ struct ReceiveResult {
   std::uint64_t bytes_received = 0;
   double wait_seconds = 0;
   double move_seconds = 0;
+  MoveTimes times;
 };
 
 /// What a worker may ask of its daemon: implemented by the coordinator, called by the local door.

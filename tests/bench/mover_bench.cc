@@ -41,6 +41,7 @@ class Events final : public MoverEvents {
  public:
   void OnPrepared(AttemptId attempt) override { Note('p', attempt); }
   void OnStaged(AttemptId attempt, const BytesByPath& /*bytes*/) override { Note('s', attempt); }
+  void OnMeasured(AttemptId /*attempt*/, const AttemptTimes& /*times*/) override {}
   void OnFailed(AttemptId /*attempt*/, const absl::Status& status) override { Check(status); }
   void OnEnded(AttemptId attempt) override { Note('e', attempt); }
 

@@ -40,6 +40,9 @@ inline bool Deliver(FakePeer& peer, std::uint64_t version) {
   reply.mutable_receive()->set_bytes_received(16);
   reply.mutable_receive()->set_wait_seconds(0.25);
   reply.mutable_receive()->set_move_seconds(0.5);
+  reply.mutable_receive()->set_wire_seconds(0.375);
+  reply.mutable_receive()->set_scatter_seconds(0.125);
+  reply.mutable_receive()->set_copy_seconds(0.0625);
   peer.Send(reply);
   return true;
 }

@@ -32,6 +32,9 @@ TEST_CASE("Publish sends the version, the label and the time it has, and reports
     publish.set_bytes_sent(1234);
     publish.set_wait_seconds(0.25);
     publish.set_move_seconds(0.5);
+    publish.set_pack_seconds(0.125);
+    publish.set_wire_seconds(0.375);
+    publish.set_copy_seconds(0.0625);
     publish.add_outcomes()->set_group("engine0");
     peer.Send(reply);
     peer.StaySilent();
@@ -44,6 +47,9 @@ TEST_CASE("Publish sends the version, the label and the time it has, and reports
   CHECK(report->bytes_sent == 1234);
   CHECK(report->wait_seconds == 0.25);
   CHECK(report->move_seconds == 0.5);
+  CHECK(report->pack_seconds == 0.125);
+  CHECK(report->wire_seconds == 0.375);
+  CHECK(report->copy_seconds == 0.0625);
   CHECK(report->total_seconds > 0);
   REQUIRE(report->outcomes.size() == 1);
   CHECK(report->outcomes[0].group == "engine0");
@@ -174,6 +180,9 @@ TEST_CASE("a received version is held, and one after the other", "[client]") {
   CHECK(first->bytes_received == 16);
   CHECK(first->wait_seconds == 0.25);
   CHECK(first->move_seconds == 0.5);
+  CHECK(first->wire_seconds == 0.375);
+  CHECK(first->scatter_seconds == 0.125);
+  CHECK(first->copy_seconds == 0.0625);
   CHECK(first->total_seconds > 0);
   CHECK(rollout->memory_state() == MemoryState::kValid);
   CHECK(rollout->held_version() == 501);

@@ -134,6 +134,11 @@ TEST_CASE("a job may begin at version 501, go on, and never go back", "[field][c
     INFO("version " << version << ": " << (report.ok() ? "OK" : report.error().ToString()));
     REQUIRE(report.ok());
     CHECK(report->version == version);
+    CHECK(report->bytes_received == static_cast<std::uint64_t>(kBytes));
+    CHECK(report->wire_seconds > 0);
+    CHECK(report->scatter_seconds > 0);  // it is contiguous: summed for its checksum
+    CHECK(report->wire_seconds < report->move_seconds + 1);
+    CHECK(report->copy_seconds == 0);  // two daemons
     CHECK(pair.rollout().held_version() == version);
     CHECK(pair.target().contents() == bytes);
   }

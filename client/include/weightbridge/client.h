@@ -353,6 +353,11 @@ struct PublishReport {
   double move_seconds = 0;       // from go to the last delivery staged
   double total_seconds = 0;      // inside the call: this worker's stall
   std::vector<GroupOutcome> outcomes;
+  // Where move_seconds went: for each phase the seconds in which at least one of this worker's
+  // chunks was in it, in the delivery in which it took longest. Phases overlap.
+  double pack_seconds = 0;  // gathered from strided memory, or summed for their checksum
+  double wire_seconds = 0;  // on their way to another daemon
+  double copy_seconds = 0;  // copied inside the daemon: it serves both ends
 };
 
 struct ReceiveOptions {
@@ -363,8 +368,12 @@ struct ReceiveReport {
   std::uint64_t version = 0;
   std::uint64_t bytes_received = 0;  // into this worker
   double wait_seconds = 0;           // for the trainers and the other ranks
-  double move_seconds = 0;
-  double total_seconds = 0;  // inside the call: this worker's stall
+  double move_seconds = 0;           // from go to commit
+  double total_seconds = 0;          // inside the call: this worker's stall
+  // As in PublishReport.
+  double wire_seconds = 0;     // on their way from another daemon
+  double scatter_seconds = 0;  // checked, and put into strided memory
+  double copy_seconds = 0;
 };
 
 namespace internal {
@@ -422,7 +431,8 @@ class Trainer {
     report.struct_size = sizeof(report);
     if (wb_publish(session_.get(), version, &raw, &report) != WB_OK) return LastError();
     return PublishReport{report.version,      report.bytes_sent,    report.wait_seconds,
-                         report.move_seconds, report.total_seconds, LastOutcomes()};
+                         report.move_seconds, report.total_seconds, LastOutcomes(),
+                         report.pack_seconds, report.wire_seconds,  report.copy_seconds};
   }
 
   /// How each rollout group fared in the last Publish, failed or not.
@@ -475,8 +485,9 @@ class Rollout {
     wb_receive_report report{};
     report.struct_size = sizeof(report);
     if (wb_receive(session_.get(), version, &raw, &report) != WB_OK) return LastError();
-    return ReceiveReport{report.version, report.bytes_received, report.wait_seconds,
-                         report.move_seconds, report.total_seconds};
+    return ReceiveReport{report.version,         report.bytes_received, report.wait_seconds,
+                         report.move_seconds,    report.total_seconds,  report.wire_seconds,
+                         report.scatter_seconds, report.copy_seconds};
   }
 
   MemoryState memory_state() const {

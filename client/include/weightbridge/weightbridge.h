@@ -264,6 +264,11 @@ typedef struct wb_publish_report {
   double wait_seconds;  /* for the other ranks and the receivers */
   double move_seconds;  /* from go to the last delivery staged */
   double total_seconds; /* inside this call: the worker's stall */
+  /* Where move_seconds went: for each phase the seconds in which at least one of this worker's
+   * chunks was in it, in the delivery in which it took longest. Phases overlap. */
+  double pack_seconds; /* gathered from strided memory, or summed for their checksum */
+  double wire_seconds; /* on their way to another daemon */
+  double copy_seconds; /* copied inside the daemon: it serves both ends */
 } wb_publish_report;
 
 /* Offers the memory as version `version`. All ranks of the trainer group name the same version, a
@@ -308,8 +313,12 @@ typedef struct wb_receive_report {
   uint64_t version;
   uint64_t bytes_received; /* into this worker */
   double wait_seconds;     /* for the trainers and the other ranks */
-  double move_seconds;
-  double total_seconds; /* inside this call: the worker's stall */
+  double move_seconds;     /* from go to commit */
+  double total_seconds;    /* inside this call: the worker's stall */
+  /* As in wb_publish_report. */
+  double wire_seconds;    /* on their way from another daemon */
+  double scatter_seconds; /* checked, and put into strided memory */
+  double copy_seconds;
 } wb_receive_report;
 
 /* Receives version `version` in place. The memory must not be used until this returns WB_OK: then

@@ -152,9 +152,28 @@ void Calls::OnFinishPublish(const FinishPublish& message) {
     ++state_.stale_messages;
     return;
   }
-  Answer(*session, &Session::publish,
-         PublishResult{message.status, message.outcomes, session->publish->bytes,
-                       message.wait_seconds, message.move_seconds});
+  PendingCall<PublishResult>& call = *session->publish;
+  call.answer = PublishResult{message.status,       message.outcomes,     0,
+                              message.wait_seconds, message.move_seconds, {}};
+  if (!attempts_.Touches(*session)) {
+    AnswerFinished(*session);
+    return;
+  }
+  // All has landed where it should; our sends end when their receivers' acknowledgements are here.
+  state_.turns.Cancel(call.timer);
+  const Clock::time_point last =
+      std::min(state_.turns.Now() + state_.options.grace, call.since + call.timeout);
+  call.timer = state_.turns.At(last, [this, id = message.session] {
+    Session* late = state_.Find(id);
+    if (late != nullptr && late->publish.has_value()) AnswerFinished(*late);
+  });
+}
+
+void Calls::AnswerFinished(Session& session) {
+  PublishResult result = *std::move(session.publish->answer);
+  result.bytes_sent = session.publish->bytes;
+  result.times = session.publish->times;
+  Answer(session, &Session::publish, std::move(result));
 }
 
 void Calls::OnFinishReceive(const FinishReceive& message) {
@@ -169,7 +188,7 @@ void Calls::OnFinishReceive(const FinishReceive& message) {
   }
   Answer(*session, &Session::receive,
          ReceiveResult{message.status, session->receive->bytes, message.wait_seconds,
-                       message.move_seconds});
+                       message.move_seconds, session->receive->times});
 }
 
 template <typename Result>
@@ -214,7 +233,8 @@ void Calls::OnGrace(const SessionId& id, Slot<Result> slot) {
 bool Calls::AnswerCommitted(Session& session) {
   if (!session.receive->committed) return false;
   if (state_.connected) session.late_receives.insert(session.receive->version);
-  Answer(session, &Session::receive, ReceiveResult{absl::OkStatus(), session.receive->bytes, 0, 0});
+  Answer(session, &Session::receive,
+         ReceiveResult{absl::OkStatus(), session.receive->bytes, 0, 0, session.receive->times});
   return true;
 }
 
@@ -263,7 +283,7 @@ template <typename Result>
 void Calls::EndForLostLeader(Session& session, Slot<Result> slot, const absl::Status& why) {
   if (!(session.*slot).has_value()) return;
   PendingCall<Result>& call = *(session.*slot);
-  if (call.ending.has_value()) return;
+  if (call.ending.has_value() || call.answer.has_value()) return;
   call.ending = absl::UnavailableError(
       absl::StrCat(CallName<Result>(), " of version ", call.version.value(), " by ",
                    session.name().ToString(), ": outcome unknown: ", why.message()));
@@ -282,6 +302,8 @@ void Calls::AnswerEnded(Session& session, Slot<Result> slot) {
 
 void Calls::OnAttemptOver() {
   for (auto& [id, session] : state_.sessions) {
+    const bool answered = session.publish.has_value() && session.publish->answer.has_value();
+    if (answered && !attempts_.Touches(session)) AnswerFinished(session);
     AnswerEnded(session, &Session::publish);
     AnswerEnded(session, &Session::receive);
   }

@@ -65,6 +65,8 @@ class Calls final : public LocalAttemptEvents {
   void EndForLostLeader(Session& session, Slot<Result> slot, const absl::Status& why);
   template <typename Result>
   void AnswerEnded(Session& session, Slot<Result> slot);
+  /// Answers a Publish that the leader has answered, with what is measured by now.
+  void AnswerFinished(Session& session);
   /// Answers a Receive whose commit this daemon has heard of; false when it has not.
   bool AnswerCommitted(Session& session);
   /// Turns a staged Receive into one in doubt and answers it; false when it is not staged.

@@ -95,7 +95,7 @@ absl::Status HeldPlan::BindPair(Pair& pair, Binding& binding, AttemptWork& work)
     return absl::OkStatus();
   }
   WB_ASSIGN_OR_RETURN(BoundStream destination, BindEnd(pair, StreamEnd::kDestination, binding));
-  work.copies.push_back({std::move(source), std::move(destination)});
+  work.copies.push_back({std::move(source), std::move(destination), number});
   return absl::OkStatus();
 }
 

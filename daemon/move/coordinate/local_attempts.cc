@@ -1,5 +1,7 @@
 #include "daemon/move/coordinate/local_attempts.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -11,6 +13,16 @@
 #include "planner/base/status_macros.h"
 
 namespace wb {
+
+namespace {
+
+/// Of each phase the longer time.
+MoveTimes Largest(const MoveTimes& a, const MoveTimes& b) {
+  return {std::max(a.pack_seconds, b.pack_seconds), std::max(a.wire_seconds, b.wire_seconds),
+          std::max(a.scatter_seconds, b.scatter_seconds), std::max(a.copy_seconds, b.copy_seconds)};
+}
+
+}  // namespace
 
 LocalAttempt* LocalAttempts::Find(AttemptId id) {
   const auto found = state_.attempts.find(id);
@@ -216,6 +228,25 @@ void LocalAttempts::AddBytes(const LocalAttempt& attempt) {
     }
     if (session.receive.has_value() && attempt.receivers.contains(id)) {
       session.receive->bytes += bytes.received;
+    }
+  }
+}
+
+void LocalAttempts::OnMeasured(AttemptId id, const AttemptTimes& times) {
+  const LocalAttempt* attempt = Find(id);
+  if (attempt == nullptr) return;
+  const auto take = [](const std::map<std::int32_t, MoveTimes>& by_rank, const Session& session,
+                       MoveTimes& largest) {
+    const auto found = by_rank.find(session.name().rank);
+    if (found != by_rank.end()) largest = Largest(largest, found->second);
+  };
+  for (auto& [session_id, session] : state_.sessions) {
+    if (session.job() != attempt->job) continue;
+    if (session.publish.has_value() && session.publish->version == attempt->version) {
+      take(times.sources, session, session.publish->times);
+    }
+    if (session.receive.has_value() && attempt->receivers.contains(session_id)) {
+      take(times.destinations, session, session.receive->times);
     }
   }
 }

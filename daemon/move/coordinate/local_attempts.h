@@ -31,6 +31,7 @@ class LocalAttempts {
   // The runner's.
   void OnPrepared(AttemptId id);
   void OnStaged(AttemptId id, const BytesByPath& bytes);
+  void OnMeasured(AttemptId id, const AttemptTimes& times);
   void OnFailed(AttemptId id, const absl::Status& status);
   void OnEnded(AttemptId id);
 

@@ -33,6 +33,9 @@ struct PendingCall {
   std::optional<absl::Status> ending;
   bool committed = false;   // Receive: the bytes are the version asked for
   std::uint64_t bytes = 0;  // of committed deliveries
+  MoveTimes times;          // of each phase, in the delivery in which it took longest
+  /// The leader's answer, kept until nothing of the version touches the memory any more.
+  std::optional<Result> answer;
 };
 
 /// A connected worker: what it registered, where its memory is, what it waits for.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include "daemon/move/checked_stream.h"
 #include "daemon/move/execute/lane_table.h"
+#include "daemon/move/execute/worker_times.h"
 #include "planner/model/ids.h"
 #include "transport/fabric.h"
 
@@ -56,7 +58,8 @@ constexpr bool CanStep(AttemptState from, AttemptState to) {
 struct Outgoing {
   std::uint32_t number = 0;
   CheckedStream stream;
-  std::uint32_t next = 0;  // chunk
+  WorkerTimes* times = nullptr;  // of its source
+  std::uint32_t next = 0;        // chunk
 };
 
 struct Attempt;
@@ -89,12 +92,15 @@ struct Incoming {
   CheckedStream stream;
   std::uint32_t peer = 0;  // index into Attempt::in_peers
   std::vector<ChunkState> chunks;
+  WorkerTimes* times = nullptr;  // of its destination
 };
 
 /// A stream whose both ends are here.
 struct LocalMove {
   CheckedStream source;
   CheckedStream destination;
+  WorkerTimes* source_times = nullptr;
+  WorkerTimes* destination_times = nullptr;
   std::uint32_t next = 0;  // chunk
 };
 
@@ -126,6 +132,8 @@ struct Attempt {
   std::uint64_t uncopied_bytes = 0;  // of local moves
   std::uint64_t landed_bytes = 0;
   std::uint64_t copied_bytes = 0;
+  std::map<std::int32_t, WorkerTimes> source_times;       // by rank; addresses are stable
+  std::map<std::int32_t, WorkerTimes> destination_times;  // likewise
 
   bool lands_nothing_more() const { return awaited_bytes == 0 && uncopied_bytes == 0; }
   /// Whether chunks of peers are still welcome.

@@ -23,6 +23,15 @@ constexpr RegionId kArena{std::uint64_t{1} << 63};
   std::abort();
 }
 
+AttemptTimes TimesOf(const Attempt& attempt) {
+  AttemptTimes times;
+  for (const auto& [rank, worker] : attempt.source_times) times.sources[rank] = worker.Get();
+  for (const auto& [rank, worker] : attempt.destination_times) {
+    times.destinations[rank] = worker.Get();
+  }
+  return times;
+}
+
 /// The attempt still has to send over the endpoint, which has failed.
 void FailIfSending(Attempt& attempt, EndpointId endpoint, const absl::Status& status) {
   for (const OutLane& out : attempt.lanes) {
@@ -94,6 +103,7 @@ Executor::Executor(const Parts& parts, const ExecutorOptions& options, SlotPool 
       uses_(regions_),
       out_slots_(std::move(out)),
       in_slots_(std::move(in)),
+      operations_(options.now),
       lanes_(fabric_),
       sender_(fabric_,
               copies_,
@@ -348,6 +358,7 @@ bool Executor::Review(Attempt& attempt) {
   }
   if (attempt.state == AttemptState::kMoving && attempt.lands_nothing_more()) {
     Step(attempt, AttemptState::kStaged);
+    events_.OnMeasured(attempt.id, TimesOf(attempt));
     events_.OnStaged(attempt.id, LandedBytes(attempt));
   }
   const bool ending =
@@ -374,6 +385,9 @@ void Executor::End(Attempt& attempt) {
   uses_.Release(attempt.regions);
   spdlog::debug("attempt={:016x} version={} group={} {}->ended", attempt.id.value(),
                 attempt.version.value(), attempt.group, ToString(attempt.state));
+  if (attempt.state == AttemptState::kFinishing) {
+    events_.OnMeasured(attempt.id, TimesOf(attempt));
+  }
   events_.OnEnded(attempt.id);
 }
 

@@ -33,6 +33,7 @@ struct ExecutorOptions {
   int chunks_in_flight = 0;       // per lane
   int local_copies_at_once = 0;   // per attempt
   bool verify = true;
+  OperationTable::Now now = &Timers::Clock::now;
 };
 
 /// Executes attempts over one fabric: the mover without its thread. Methods are as AttemptRunner's.

@@ -19,6 +19,7 @@ void LocalCopier::SubmitNext(Attempt& attempt) {
     operation.stream = attempt.local_turn;
     operation.chunk = move.next++;
     move.destination.CopyFrom(move.source, operation.chunk, operation.steps);
+    operations_.Time(operation, &move.source_times->copy, &move.destination_times->copy);
     ++attempt.operations;
     Submit(copies_, operation);
     return;

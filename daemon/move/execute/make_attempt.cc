@@ -62,7 +62,8 @@ absl::Status AttemptMaker::AddOut(OutStream out) {
   UseRegions(stream);
   attempt_->unsent_chunks += stream.chunks();
   out_peers_.push_back(std::move(out.peer_node));
-  attempt_->out.push_back({out.stream_number, std::move(stream)});
+  attempt_->out.push_back({out.stream_number, std::move(stream),
+                           &attempt_->source_times[SourceRank(out.stream_number)]});
   return absl::OkStatus();
 }
 
@@ -82,7 +83,8 @@ absl::Status AttemptMaker::AddIn(InStream in) {
   const std::uint32_t from = InPeerOf(*peer);
   attempt_->in_peers[from].awaited_bytes += stream.bytes();
   std::vector<ChunkState> chunks(stream.chunks(), ChunkState::kAwaited);
-  attempt_->in.push_back({in.stream_number, std::move(stream), from, std::move(chunks)});
+  attempt_->in.push_back({in.stream_number, std::move(stream), from, std::move(chunks),
+                          &attempt_->destination_times[DestinationRank(in.stream_number)]});
   return absl::OkStatus();
 }
 
@@ -104,7 +106,9 @@ absl::Status AttemptMaker::AddLocal(LocalCopy copy) {
   UseRegions(source);
   UseRegions(destination);
   attempt_->uncopied_bytes += source.bytes();
-  attempt_->local.push_back({std::move(source), std::move(destination)});
+  attempt_->local.push_back({std::move(source), std::move(destination),
+                             &attempt_->source_times[SourceRank(copy.stream_number)],
+                             &attempt_->destination_times[DestinationRank(copy.stream_number)]});
   return absl::OkStatus();
 }
 

@@ -44,7 +44,19 @@ Operation* OperationTable::Find(std::uint64_t tag) {
   return operation.phase != Operation::Phase::kFree && operation.tag == tag ? &operation : nullptr;
 }
 
+void OperationTable::Time(Operation& operation, BusyTime* first, BusyTime* second) {
+  const Timers::Clock::time_point now = now_();
+  for (BusyTime* before : operation.busy) {
+    if (before != nullptr) before->End(now);
+  }
+  operation.busy = {first, second};
+  for (BusyTime* after : operation.busy) {
+    if (after != nullptr) after->Begin(now);
+  }
+}
+
 void OperationTable::Free(Operation& operation) {
+  if (operation.busy[0] != nullptr) Time(operation, nullptr);
   operation.phase = Operation::Phase::kFree;
   free_.push_back(static_cast<std::uint32_t>(operation.tag & kIndexMask));
 }

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "daemon/move/execute/worker_times.h"
 #include "transport/copy/copy_pool.h"
 
 namespace wb {
@@ -40,6 +44,7 @@ struct Operation {
   OutLane* lane = nullptr;            // of what goes out
   std::span<const std::byte> memory;  // the chunk's bytes in one run: its slot, or the region
   std::vector<CopyStep> steps;        // empty while the pool has them
+  std::array<BusyTime*, 2> busy{};    // what its present phase counts for; see OperationTable::Time
 };
 
 /// Gives the operation's steps to the pool, with its `memory` to be summed if it has a checksum.
@@ -50,14 +55,22 @@ void Submit(CopyPool& copies, Operation& operation);
 /// nothing is allocated once as many were alive as ever are. Loop-confined.
 class OperationTable {
  public:
+  using Now = std::function<Timers::Clock::time_point()>;
+
+  explicit OperationTable(Now now) : now_(std::move(now)) {}
+
   /// A fresh one with its tag set.
   Operation& New(Operation::Phase phase);
   /// nullptr for a tag that names none (any more).
   Operation* Find(std::uint64_t tag);
+  /// Its phase counts for `first` (and `second`) from now on, and no longer for those before.
+  void Time(Operation& operation, BusyTime* first, BusyTime* second = nullptr);
+  /// Ends what it counts for.
   void Free(Operation& operation);
   std::size_t size() const { return operations_.size() - free_.size(); }
 
  private:
+  Now now_;
   std::deque<Operation> operations_;
   std::vector<std::uint32_t> free_;
   std::uint64_t next_generation_ = 1;

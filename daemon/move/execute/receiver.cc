@@ -138,6 +138,7 @@ Landing Receiver::Begin(const Chunk& chunk) {
   operation.chunk = chunk.chunk;
   operation.checksum = chunk.checksum;
   operation.has_checksum = verify_;
+  operations_.Time(operation, &in.times->wire);
   if (in.stream.direct(chunk.chunk)) {
     operation.memory = in.stream.Memory(chunk.chunk);
     return {in.stream.Ref(chunk.chunk), operation.tag};
@@ -182,7 +183,8 @@ void Receiver::OnReceived(Operation& operation, const absl::Status& status) {
     End(operation);
     return;
   }
-  const CheckedStream& stream = operation.attempt->in[operation.stream].stream;
+  const Incoming& in = operation.attempt->in[operation.stream];
+  const CheckedStream& stream = in.stream;
   if (operation.slot != Operation::kNoSlot) {
     stream.Unpack(operation.chunk, operation.memory, operation.steps);
   }
@@ -192,6 +194,7 @@ void Receiver::OnReceived(Operation& operation, const absl::Status& status) {
     return;
   }
   operation.phase = Operation::Phase::kUnpacking;
+  operations_.Time(operation, &in.times->scatter);
   Submit(copies_, operation);
 }
 

@@ -94,6 +94,7 @@ void Sender::Begin(OutLane& lane) {
   operation.stream = stream;
   operation.chunk = chunk;
   operation.has_checksum = options_.verify;
+  operations_.Time(operation, &out.times->pack);
   if (out.stream.direct(chunk)) {
     operation.memory = out.stream.Memory(chunk);
     if (!options_.verify) {
@@ -122,6 +123,7 @@ void Sender::OnPacked(Operation& operation, std::uint64_t checksum) {
 void Sender::Post(Operation& operation) {
   operation.phase = Operation::Phase::kSending;
   const Outgoing& out = operation.attempt->out[operation.stream];
+  operations_.Time(operation, &out.times->wire);
   ChunkHeader header;
   header.kind = MessageKind::kChunk;
   header.has_checksum = operation.has_checksum;

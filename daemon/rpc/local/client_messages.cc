@@ -40,6 +40,9 @@ v1::DaemonMessage ReplyTo(std::uint64_t id, Version version, const PublishResult
   reply.set_bytes_sent(result.bytes_sent);
   reply.set_wait_seconds(result.wait_seconds);
   reply.set_move_seconds(result.move_seconds);
+  reply.set_pack_seconds(result.times.pack_seconds);
+  reply.set_wire_seconds(result.times.wire_seconds);
+  reply.set_copy_seconds(result.times.copy_seconds);
   for (const GroupOutcome& outcome : result.outcomes) {
     v1::GroupOutcome& wire = *reply.add_outcomes();
     wire.set_group(outcome.group);
@@ -55,6 +58,9 @@ v1::DaemonMessage ReplyTo(std::uint64_t id, Version version, const ReceiveResult
   reply.set_bytes_received(result.bytes_received);
   reply.set_wait_seconds(result.wait_seconds);
   reply.set_move_seconds(result.move_seconds);
+  reply.set_wire_seconds(result.times.wire_seconds);
+  reply.set_scatter_seconds(result.times.scatter_seconds);
+  reply.set_copy_seconds(result.times.copy_seconds);
   return message;
 }
 

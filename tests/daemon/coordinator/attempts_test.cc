@@ -57,6 +57,7 @@ TEST_CASE("receivers are asked before the first byte, and answered after the com
   world.Settle();
   REQUIRE(world.Take<AttemptStaged>().at(0).bytes == BytesByPath{256, 0, 0});
 
+  world.coordinator().OnMeasured(kAttempt, {{}, {{0, {0, 0.125, 0.0625, 0}}}});
   world.Say(CommitAttempt{kAttempt});
   REQUIRE(world.log.back() == "finish");
   REQUIRE(world.Take<AttemptCommitted>().at(0).attempt == kAttempt);
@@ -67,6 +68,8 @@ TEST_CASE("receivers are asked before the first byte, and answered after the com
   REQUIRE(result.bytes_received == 128);
   REQUIRE(result.wait_seconds == 0.5);
   REQUIRE(result.move_seconds == 0.25);
+  REQUIRE(result.times.wire_seconds == 0.125);
+  REQUIRE(result.times.scatter_seconds == 0.0625);
   REQUIRE_FALSE(receivers.calls[1]->has_value());
   world.Settle();
   REQUIRE(world.coordinator().stale_messages() == 0);
@@ -88,9 +91,53 @@ TEST_CASE("a source moves without asking, and reports what each trainer sent",
   world.Say(CommitAttempt{kAttempt});
   world.Say(
       FinishPublish{"t0", Version(1), absl::OkStatus(), {{"engine0", absl::OkStatus()}}, 1, 2});
+  world.Settle();
   REQUIRE((*publish)->status.ok());
   REQUIRE((*publish)->bytes_sent == 128);
   REQUIRE((*publish)->outcomes.size() == 1);
+}
+
+TEST_CASE("a publisher is answered when its sends have ended, with what they took",
+          "[control][coordinator]") {
+  DaemonWorld world("n0");
+  world.coordinator().OnLeaderConnected();
+  world.Open("t0", TrainerRank(0, 2, "n0"), 2);
+  world.Open("t1", TrainerRank(1, 2, "n0"), 2);
+  const auto publish = world.Publish("t0", 1);
+  world.Say(PrepareFor("n0", 1));
+  world.Settle();
+  world.Say(GoAttempt{kAttempt});
+  world.Settle();
+  world.ends = false;
+  world.Say(CommitAttempt{kAttempt});
+  world.Say(FinishPublish{"t0", Version(1), absl::OkStatus(), {}, 1, 2});
+  REQUIRE_FALSE(publish->has_value());
+
+  SECTION("the mover says that it is over") {
+    // Rank 1 is t1, and destinations are not t0's business.
+    world.coordinator().OnMeasured(kAttempt,
+                                   {{{0, {1, 2, 0, 3}}, {1, {9, 9, 9, 9}}}, {{0, {8, 8, 8, 8}}}});
+    world.coordinator().OnMeasured(kAttempt, {{{0, {4, 1, 0, 3}}}, {}});
+    world.coordinator().OnEnded(kAttempt);
+    REQUIRE(publish->has_value());
+    REQUIRE((*publish)->times.pack_seconds == 4);
+    REQUIRE((*publish)->times.wire_seconds == 2);
+    REQUIRE((*publish)->times.copy_seconds == 3);
+  }
+  SECTION("it does not: the answer is kept no longer than the grace") {
+    world.timers.Advance(std::chrono::milliseconds(799));
+    REQUIRE_FALSE(publish->has_value());
+    world.timers.Advance(std::chrono::milliseconds(1));
+    REQUIRE(publish->has_value());
+  }
+  SECTION("the leader is lost meanwhile: it has spoken") {
+    world.coordinator().OnLeaderLost(absl::UnavailableError("gone"));
+    world.coordinator().OnEnded(kAttempt);
+    REQUIRE(publish->has_value());
+  }
+  REQUIRE((*publish)->status.ok());
+  REQUIRE((*publish)->bytes_sent == 128);
+  REQUIRE((*publish)->wait_seconds == 1);
 }
 
 TEST_CASE("both ends bind the same streams to their own memory", "[control][coordinator]") {

@@ -123,6 +123,34 @@ TEST_CASE("staged tells the bytes that landed, and the counters whom they came f
   REQUIRE(received.refused_chunks + received.late_chunks == 0);
 }
 
+TEST_CASE("each phase is measured for the worker whose chunks were in it", "[move]") {
+  Pair pair(64'000);
+  const std::uint32_t other = StreamNumber(5, 6);
+  std::vector<NodeWork> all = pair.Work(1, {{0, Run(0, 30'000)}}, {{0, {0, 10, {{3000, 15}}}}});
+  pair.t.AddMemory(kOther, 64'000);
+  AttemptWork& sends = all.at(0).work;
+  sends.copies.push_back({pair.t.Bind(MakeStream({{0, Run(0, 100)}}, kTestChunk), kRegion),
+                          pair.t.Bind(MakeStream({{0, Run(0, 100)}}, kTestChunk), kOther), other});
+  Deliver(pair.world, all);
+
+  REQUIRE(pair.t.events.measured.size() == 2);  // when it is staged, and in the end
+  const AttemptTimes sent = pair.t.events.measured.back().second;
+  const MoveTimes source = sent.sources.at(SourceRank(kStream));
+  CHECK(source.pack_seconds > 0);
+  CHECK(source.wire_seconds > 0);
+  CHECK(source.scatter_seconds + source.copy_seconds == 0);
+  CHECK(sent.sources.at(5).copy_seconds > 0);
+  CHECK(sent.sources.at(5).wire_seconds == 0);
+  CHECK(sent.destinations.at(6).copy_seconds == sent.sources.at(5).copy_seconds);
+
+  const AttemptTimes received = pair.r.events.measured.front().second;
+  const MoveTimes target = received.destinations.at(DestinationRank(kStream));
+  CHECK(received.sources.empty());
+  CHECK(target.wire_seconds > 0);
+  CHECK(target.scatter_seconds > 0);
+  CHECK(target.pack_seconds + target.copy_seconds == 0);
+}
+
 TEST_CASE("a chunk that comes before our own Go waits for it", "[move]") {
   Pair pair(64'000);
   const bool direct = GENERATE(true, false);

@@ -27,6 +27,9 @@ class RecordedEvents final : public MoverEvents {
   void OnStaged(AttemptId attempt, const BytesByPath& bytes) override {
     staged.emplace_back(attempt, bytes);
   }
+  void OnMeasured(AttemptId attempt, const AttemptTimes& times) override {
+    measured.emplace_back(attempt, times);
+  }
   void OnFailed(AttemptId attempt, const absl::Status& status) override {
     failed.emplace_back(attempt, status);
   }
@@ -34,6 +37,7 @@ class RecordedEvents final : public MoverEvents {
 
   std::vector<AttemptId> prepared;
   std::vector<std::pair<AttemptId, BytesByPath>> staged;
+  std::vector<std::pair<AttemptId, AttemptTimes>> measured;
   std::vector<std::pair<AttemptId, absl::Status>> failed;
   std::vector<AttemptId> ended;
 };

@@ -33,6 +33,10 @@ class AwaitedEvents final : public MoverEvents {
     }
     Note("staged", attempt);
   }
+  void OnMeasured(AttemptId /*attempt*/, const AttemptTimes& times) override {
+    const MutexLock lock(mu_);
+    times_ = times;
+  }
   void OnFailed(AttemptId attempt, const absl::Status& status) override {
     {
       const MutexLock lock(mu_);
@@ -63,6 +67,10 @@ class AwaitedEvents final : public MoverEvents {
     const MutexLock lock(mu_);
     return bytes_;
   }
+  AttemptTimes times() {
+    const MutexLock lock(mu_);
+    return times_;
+  }
   absl::Status failure() {
     const MutexLock lock(mu_);
     return failure_;
@@ -72,6 +80,7 @@ class AwaitedEvents final : public MoverEvents {
   Mutex mu_;
   CondVar changed_;
   std::set<std::pair<std::string, std::uint64_t>> told_ ABSL_GUARDED_BY(mu_);
+  AttemptTimes times_ ABSL_GUARDED_BY(mu_);
   BytesByPath bytes_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
 };
@@ -174,6 +183,9 @@ TEST_CASE("two movers deliver over TCP, three versions in a row", "[move][ucx]")
     t.events.Await("staged", version);
     r.events.Await("staged", version);
     REQUIRE(std::equal(image.begin(), image.end(), r.memory.bytes().begin()));
+    const AttemptTimes times = r.events.times();
+    REQUIRE(times.destinations.begin()->second.wire_seconds > 0);
+    REQUIRE(times.destinations.begin()->second.scatter_seconds > 0);
     t.mover->Finish(AttemptId(version));
     r.mover->Finish(AttemptId(version));
     t.events.Await("ended", version);

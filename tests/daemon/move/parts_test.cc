@@ -1,3 +1,4 @@
+#include <chrono>
 #include <numeric>
 #include <vector>
 
@@ -43,7 +44,7 @@ TEST_CASE("a fifo that is never empty keeps its order over many rounds", "[move]
 }
 
 TEST_CASE("an operation's tag is not good for the next in its place", "[move]") {
-  OperationTable table;
+  OperationTable table(&Timers::Clock::now);
   Operation& first = table.New(Operation::Phase::kSending);
   const std::uint64_t tag = first.tag;
   REQUIRE(table.Find(tag) == &first);
@@ -55,6 +56,34 @@ TEST_CASE("an operation's tag is not good for the next in its place", "[move]") 
   REQUIRE(table.Find(second.tag) == &second);
   REQUIRE(table.Find(~std::uint64_t{0}) == nullptr);
   REQUIRE(table.size() == 1);
+}
+
+TEST_CASE("a phase lasts while at least one operation is in it", "[move]") {
+  using std::chrono::seconds;
+  Timers::Clock::time_point now;
+  OperationTable table([&now] { return now; });
+  WorkerTimes times;
+  Operation& first = table.New(Operation::Phase::kPacking);
+  table.Time(first, &times.pack);
+  now += seconds(1);
+  Operation& second = table.New(Operation::Phase::kPacking);
+  table.Time(second, &times.pack);
+  now += seconds(2);
+  table.Time(first, &times.wire);
+  now += seconds(4);
+  table.Free(second);
+  now += seconds(8);
+  table.Free(first);
+  now += seconds(16);
+  Operation& third = table.New(Operation::Phase::kPacking);
+  table.Time(third, &times.pack, &times.copy);
+  now += seconds(32);
+  table.Free(third);
+  table.Free(table.New(Operation::Phase::kHelloIn));  // counts for nothing
+  CHECK(times.Get().pack_seconds == 1 + 2 + 4 + 32);
+  CHECK(times.Get().wire_seconds == 4 + 8);
+  CHECK(times.Get().scatter_seconds == 0);
+  CHECK(times.Get().copy_seconds == 32);
 }
 
 TEST_CASE("slots lie side by side inside their stretch", "[move]") {
