@@ -138,11 +138,11 @@ const char* wb_session_node(const wb_session* session) {
 }
 
 wb_memory_state wb_session_memory_state(const wb_session* session) {
-  return session != nullptr ? session->session.held().state : WB_MEMORY_EMPTY;
+  return session != nullptr ? session->session.memory_state() : WB_MEMORY_EMPTY;
 }
 
 uint64_t wb_session_held_version(const wb_session* session) {
-  return session != nullptr ? session->session.held().version : 0;
+  return session != nullptr ? session->session.held_version() : 0;
 }
 
 wb_status wb_publish(wb_session* session,

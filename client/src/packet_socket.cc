@@ -49,8 +49,9 @@ void Attach(int fd, Attachment& attachment, msghdr& message) {
 }
 
 Error SendError(int error, int attachment) {
-  if (attachment < 0 || error == EPIPE || error == ECONNRESET) return SystemError(error, "sendmsg");
-  Error failed = SystemError(error, "sendmsg with SCM_RIGHTS");
+  const bool with_memory = attachment >= 0 && error != EPIPE && error != ECONNRESET;
+  Error failed = SystemError(error, with_memory ? "sendmsg with SCM_RIGHTS" : "sendmsg");
+  // Of a connected socket's own it has none of these: something forbids the call.
   if (error == EPERM || error == EACCES || error == ENOSYS) {
     failed.code = WB_UNAVAILABLE;
     failed.message +=

@@ -56,6 +56,12 @@ Result<Session> Session::Join(Enrolment enrolment, Milliseconds timeout) {
   return session;
 }
 
+void Session::Hold(HeldMemory held) {
+  held_ = held;
+  shown_->state.store(held.state);
+  shown_->version.store(held.version);
+}
+
 Result<void> Session::CheckCaller(v1::Role role, const std::string& what) const {
   const std::string name = enrolment_.identity.name();
   if (::getpid() != process_) {
@@ -205,7 +211,7 @@ Result<v1::ReceiveReply> Session::Receive(std::uint64_t version, Milliseconds ti
   bool go = false;
   Result<v1::ReceiveReply> reply = Land(version, call, go);
   if (!reply.ok()) return NotReceived(reply.error(), version, go);
-  held_ = HeldMemory{WB_MEMORY_VALID, version};
+  Hold(HeldMemory{WB_MEMORY_VALID, version});
   return reply;
 }
 
@@ -229,7 +235,7 @@ Result<v1::ReceiveReply> Session::Land(std::uint64_t version, const Call& call, 
   }
   if (!go && reply.bytes_received() > 0) {
     go = true;
-    held_ = HeldMemory{WB_MEMORY_INVALID, 0};
+    Hold(HeldMemory{WB_MEMORY_INVALID, 0});
     return Lose(Error{WB_INTERNAL, "it wrote without having asked", {}}, call);
   }
   return reply;
@@ -238,7 +244,7 @@ Result<v1::ReceiveReply> Session::Land(std::uint64_t version, const Call& call, 
 Result<void> Session::AcceptGo(std::uint64_t version, Deadline deadline) {
   // Before the daemon may write, not after: whatever happens from here on, the memory is not the
   // version before.
-  held_ = HeldMemory{WB_MEMORY_INVALID, 0};
+  Hold(HeldMemory{WB_MEMORY_INVALID, 0});
   v1::ClientMessage accepted;
   accepted.mutable_go_accepted()->set_version(version);
   const Result<std::uint64_t> posted = door_->Post(std::move(accepted), -1, deadline);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,13 +21,20 @@ struct Call {
   Deadline deadline;  // the daemon's; ours is kDaemonGrace later
 };
 
+/// HeldMemory as other threads see it.
+struct ShownMemory {
+  std::atomic<wb_memory_state> state{WB_MEMORY_EMPTY};
+  std::atomic<std::uint64_t> version{0};
+};
+
 /// A worker's session with its daemon, across daemons' deaths: a call that finds the connection
 /// gone joins again first, and says what the memory holds.
 ///
 /// Invariant: this object owns the truth about a rollout's memory. It is invalid from before the
 /// daemon is allowed to write until a Receive ends well; nothing the daemon says while no Receive
 /// is in progress changes it.
-/// Thread-compatible; usable only in the process that made it.
+/// Thread-compatible but for memory_state and held_version; usable only in the process that made
+/// it.
 class Session {
  public:
   static Result<Session> Join(Enrolment enrolment, Milliseconds timeout);
@@ -36,7 +45,9 @@ class Session {
   Result<std::uint64_t> WaitForVersion(std::uint64_t at_least, Milliseconds timeout);
   Result<v1::ReceiveReply> Receive(std::uint64_t version, Milliseconds timeout);
 
-  const HeldMemory& held() const { return held_; }
+  /// What the memory holds. These two from any thread, at any time.
+  wb_memory_state memory_state() const { return shown_->state.load(); }
+  std::uint64_t held_version() const { return shown_->version.load(); }
   /// Of the last Publish, failed or not.
   const std::vector<v1::GroupOutcome>& outcomes() const { return outcomes_; }
   /// Both empty while the daemon is lost.
@@ -58,12 +69,14 @@ class Session {
   Result<void> AcceptGo(std::uint64_t version, Deadline deadline);
   Error Lose(const Error& why, const Call& call);
   Error NotReceived(Error why, std::uint64_t version, bool go) const;
+  void Hold(HeldMemory held);
   void Disconnect();
 
   Enrolment enrolment_;
   Milliseconds join_timeout_;
   pid_t process_;
-  HeldMemory held_;
+  HeldMemory held_;  // changed by Hold alone
+  std::unique_ptr<ShownMemory> shown_ = std::make_unique<ShownMemory>();
   std::vector<v1::GroupOutcome> outcomes_;
   std::optional<Door> door_;
   std::string id_;

@@ -493,7 +493,8 @@ class Rollout {
   MemoryState memory_state() const {
     return static_cast<MemoryState>(wb_session_memory_state(session_.get()));
   }
-  /// The version that the memory holds whole; 0: none.
+  /// The version that the memory holds whole; 0: none. This and memory_state() from any thread,
+  /// also during a call: read it at the start of a request and at its end.
   std::uint64_t held_version() const { return wb_session_held_version(session_.get()); }
   /// "" while the daemon is lost.
   std::string session_id() const { return wb_session_id(session_.get()); }

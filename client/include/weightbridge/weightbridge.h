@@ -244,6 +244,8 @@ enum {
   WB_MEMORY_VALID = 2,  /* holds wb_session_held_version() */
   WB_MEMORY_INVALID = 3 /* undefined until a later version is received */
 };
+/* This and the next may be called by any thread while the session lives, also during a call on it:
+ * what serves a request reads the version at the request's start and at its end. */
 WB_API wb_memory_state wb_session_memory_state(const wb_session* session);
 /* The version that a rollout's memory holds; 0 unless it is valid. Never fails, also before any
  * version. A trainer's memory is its own: 0, and WB_MEMORY_EMPTY. */
