@@ -113,14 +113,19 @@ absl::Status NotInThisBuild(std::string_view what) {
       absl::StrCat(absl::string_view(what.data(), what.size()), " is not in this build"));
 }
 
+/// A list of what may be used, or one word: auto is both.
 absl::Status ReadTransports(const YAML::Node& value, std::string& transports) {
-  const auto check = [](const YAML::Node& one) -> absl::Status {
-    return ReadOneOf(one, {"tcp"}).status();
-  };
-  if (!value.IsSequence()) return check(value);
-  if (value.size() == 0) return absl::InvalidArgumentError("is empty, want [tcp]");
-  for (const YAML::Node& one : value) WB_RETURN_IF_ERROR(check(one));
-  transports = "tcp";
+  if (!value.IsSequence()) {
+    WB_ASSIGN_OR_RETURN(transports, ReadOneOf(value, {"tcp", "shm", "auto"}));
+    return absl::OkStatus();
+  }
+  std::set<std::string> listed;
+  for (const YAML::Node& one : value) {
+    WB_ASSIGN_OR_RETURN(std::string name, ReadOneOf(one, {"tcp", "shm"}));
+    listed.insert(std::move(name));
+  }
+  if (listed.empty()) return absl::InvalidArgumentError("is empty, want tcp, shm or both");
+  transports = listed.size() == 2 ? "auto" : *listed.begin();
   return absl::OkStatus();
 }
 

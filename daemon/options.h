@@ -24,7 +24,7 @@ struct DaemonOptions {
   TlsFiles tls;                              // all three paths are set, or none
   std::string tls_leader_name;               // empty: the IP address of leader.address
   std::string data_interface;
-  std::string data_transports = "tcp";
+  std::string data_transports = "tcp";                // "tcp", "shm", or "auto" for both
   bool data_insecure = false;                         // a public address may carry weights
   std::uint64_t limits_memory_bytes = 1ULL << 40;     // opened memory of all workers
   std::uint32_t limits_workers = 64;                  // sessions at a time

@@ -26,9 +26,21 @@ inline constexpr std::uint64_t kMaxHeaderBytes = 256;
 inline constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
 
 struct FabricTraits {
-  std::string name;                     // the lane in use: "tcp", "shm", "loopback"
+  std::string name;                     // what it runs on: "tcp", "shm", "auto", "loopback"
   std::uint64_t max_header_bytes = 0;   // of a Send
   std::uint64_t max_message_bytes = 0;  // of a Send's payload
+};
+
+/// The way by which an endpoint's payloads go; bytes are counted by it.
+/// (The loopback fabric of tests counts as a network.)
+enum class FabricPath : std::uint8_t { kTcp, kShm };
+
+/// What an endpoint runs on, as it was found after its creation.
+struct LaneTraits {
+  FabricPath path = FabricPath::kTcp;
+  std::string name;                 // "tcp", "shm", "loopback"
+  std::string device;               // "tcp/eth0", "posix/memory", "loopback"
+  std::uint64_t segment_bytes = 0;  // payloads travel in parts of this size
 };
 
 /// A peer's message before its payload has a place. `header` is valid during the call only and
@@ -96,6 +108,9 @@ class Fabric {
   virtual absl::Status Accept(AnnouncementId id, const Landing& landing) = 0;
   /// Drops a held announcement; `reason` reaches the sender's event.
   virtual absl::Status Refuse(AnnouncementId id, absl::Status reason) = 0;
+  /// What the endpoint runs on: known from its first message or event on, as long as its operations
+  /// go on; null before and after.
+  virtual const LaneTraits* lane(EndpointId endpoint) const = 0;
   /// Ends an endpoint at once. Idempotent; events of its operations follow.
   virtual void CloseForced(EndpointId endpoint) = 0;
   /// Appends what has happened to `events`; returns whether anything did.

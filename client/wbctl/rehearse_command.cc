@@ -143,8 +143,11 @@ void AddRehearseCommand(CLI::App& app, ExitCode& exit) {
   AddOutputOption(*command, options->output);
   AddFillOptions(*command, *options);
   RehearsalOptions& rehearsal = options->rehearsal;
-  command->add_option("--transport", rehearsal.transport, "between daemons")
-      ->check(CLI::IsMember({"tcp", "auto"}));
+  command
+      ->add_option("--transport", rehearsal.transport,
+                   "between daemons; auto: shm on one host, as here, and tcp otherwise")
+      ->check(CLI::IsMember({"tcp", "shm", "auto"}))
+      ->option_text("shm|tcp|auto");
   command->add_option("--timeout", options->timeout_s, "seconds that any one step may take")
       ->check(CLI::Range(1, 86'400));
   command->add_flag("--keep", rehearsal.keep, "keep the folder with configurations and logs");

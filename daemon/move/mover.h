@@ -19,7 +19,7 @@ struct MoverOptions {
   std::string node;                         // this daemon's name in the cluster
   Incarnation incarnation;                  // of this daemon, as the leader tells it to peers
   std::string interface;                    // network device the fabric binds to
-  std::string transports = "tcp";           // "tcp" ("shm" and "auto" come later)
+  std::string transports = "tcp";           // "tcp", "shm" or "auto" (ucx_fabric.h)
   std::uint64_t arena_bytes = 64ULL << 20;  // slots for packed chunks
   std::uint64_t chunk_bytes = kDefaultChunkBytes;
   int chunks_in_flight = 4;  // per lane

@@ -9,7 +9,7 @@ namespace wb {
 /// What went to and came from one peer daemon since the mover started.
 struct LaneCounters {
   std::string peer_node;
-  std::string fabric;
+  std::string fabric;                // what the newest lane runs on: "tcp", "shm"
   std::uint64_t sent_bytes = 0;      // left our buffers; no promise of delivery
   std::uint64_t received_bytes = 0;  // landed and checked
 };

@@ -38,6 +38,23 @@ TEST_CASE("The least configuration has the defaults that the example shows", "[o
   REQUIRE(options->log_level == "info");
 }
 
+TEST_CASE("The transports are a word or a list", "[options]") {
+  for (const auto& [text, wanted] :
+       std::vector<std::pair<std::string, std::string>>{{"tcp", "tcp"},
+                                                        {"shm", "shm"},
+                                                        {"auto", "auto"},
+                                                        {"[tcp]", "tcp"},
+                                                        {"[shm]", "shm"},
+                                                        {"[tcp, shm]", "auto"}}) {
+    const absl::StatusOr<DaemonOptions> options = Parse(
+        "node: n0\nleader: {listen: '127.0.0.1:0'}\ndata: {interface: lo, transports: " + text +
+        "}");
+    CAPTURE(text, options.status().ToString());
+    REQUIRE(options.ok());
+    REQUIRE(options->data_transports == wanted);
+  }
+}
+
 TEST_CASE("Every key is read", "[options]") {
   const absl::StatusOr<DaemonOptions> options = Parse(R"(
 node: node-7.rack_2
@@ -143,8 +160,8 @@ TEST_CASE("What is wrong is refused with its line and key", "[options]") {
        "tls: {cert: /a, key: /b, ca: /c}",
        "leader.address: '0.0.0.0:7070' is every address of a node"},
       {least + "metrics: {listen: '127.0.0.1:1'}", "metrics.listen: /metrics is not in this build"},
-      {"node: n0\nleader: {listen: '127.0.0.1:0'}\ndata: {interface: lo, transports: [shm]}",
-       "data.transports: 'shm', want tcp"},
+      {"node: n0\nleader: {listen: '127.0.0.1:0'}\ndata: {interface: lo, transports: [rdma]}",
+       "data.transports: 'rdma', want tcp, shm"},
       {"node: n0\nleader: {listen: '127.0.0.1:0'}\ndata: {interface: lo, transports: []}",
        "data.transports: is empty"},
       {"node: n0\nleader: {listen: '127.0.0.1:0'}\ndata: {interface: lo, insecure: maybe}",

@@ -52,6 +52,7 @@ class FaultyFabric final : public Fabric {
   absl::Status Refuse(AnnouncementId id, absl::Status reason) override {
     return inner_->Refuse(id, std::move(reason));
   }
+  const LaneTraits* lane(EndpointId endpoint) const override { return inner_->lane(endpoint); }
   void CloseForced(EndpointId endpoint) override { inner_->CloseForced(endpoint); }
   bool Progress(std::vector<FabricEvent>& events) override;
   int wakeup_fd() const override { return inner_->wakeup_fd(); }

@@ -74,16 +74,21 @@ std::uint16_t Bf16(float value) {
   return static_cast<std::uint16_t>(bits >> 16);
 }
 
-TEST_CASE("the example files rehearse over TCP, every byte verified", "[system]") {
-  const auto [name, processes] = GENERATE(table<std::string, std::size_t>(
-      {{"tiny-qwen3-moe.json", 20}, {"tiny-deepseek-moe.json", 10}}));
+TEST_CASE("the example files rehearse over both fabrics, every byte verified and counted",
+          "[system][field][case-17]") {
+  const auto [name, processes, transport] = GENERATE(
+      table<std::string, std::size_t, std::string>({{"tiny-qwen3-moe.json", 20, "tcp"},
+                                                    {"tiny-qwen3-moe.json", 20, "shm"},
+                                                    {"tiny-deepseek-moe.json", 10, "tcp"},
+                                                    {"tiny-deepseek-moe.json", 10, "auto"}}));
+  CAPTURE(name, transport);
   const Planned planned = PlanOf(Example(name));
   const Plan& plan = planned.plan;
   REQUIRE(static_cast<double>(std::max(plan.max_egress_bytes, plan.max_ingress_bytes)) <=
           1.02 * static_cast<double>(plan.bound_bytes()));
 
   const WbctlResult result =
-      Wbctl({"rehearse", Example(name).string(), "-o", "json", "--transport", "tcp"});
+      Wbctl({"rehearse", Example(name).string(), "-o", "json", "--transport", transport});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   const json out = json::parse(result.out);
@@ -94,7 +99,11 @@ TEST_CASE("the example files rehearse over TCP, every byte verified", "[system]"
     REQUIRE(version["version"] == i + 1);
     REQUIRE(version["bytes_planned"] == plan.bytes);
     REQUIRE(version["bytes_moved"] == plan.bytes);
-    REQUIRE(version["bytes_by_path"]["tcp"] == plan.bytes - plan.intra_node_bytes);
+    const std::uint64_t between = plan.bytes - plan.intra_node_bytes;
+    const bool shm = transport != "tcp";  // auto: all daemons are on this host
+    REQUIRE(version["bytes_by_path"]["tcp"] == (shm ? 0 : between));
+    REQUIRE(version["bytes_by_path"]["shm"] == (shm ? between : 0));
+    REQUIRE(version["bytes_by_path"]["local"] == plan.intra_node_bytes);
     REQUIRE(version["bound_bytes"] == plan.bound_bytes());
     REQUIRE(version["verified_bytes"] == planned.rollout_bytes);
     REQUIRE(version["average_stall_ms"] > 0.0);

@@ -43,7 +43,7 @@ MemoryRef At(std::uint64_t offset, std::uint64_t bytes) {
   return {Side::kMemory, offset, bytes};
 }
 
-#define WB_FABRICS LoopbackKind, UcxTcpKind
+#define WB_FABRICS LoopbackKind, UcxTcpKind, UcxShmKind
 
 TEMPLATE_TEST_CASE("header and payload arrive bit for bit", "[transport][contract]", WB_FABRICS) {
   const std::uint64_t bytes =

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <poll.h>
@@ -36,12 +37,23 @@ class LoopbackKind {
   LoopbackNetwork network_;
 };
 
-/// Makes UCX fabrics over TCP on the loopback interface.
-class UcxTcpKind {
+/// Makes UCX fabrics on the loopback interface.
+class UcxKind {
  public:
+  explicit UcxKind(std::string transports) : transports_(std::move(transports)) {}
   std::unique_ptr<Fabric> Make(const RegionTable& regions) {
-    return UcxFabric::Create({.interface = "lo"}, regions).value();
+    return UcxFabric::Create({.interface = "lo", .transports = transports_}, regions).value();
   }
+  const std::string& transports() const { return transports_; }
+
+ private:
+  std::string transports_;
+};
+struct UcxTcpKind : UcxKind {
+  UcxTcpKind() : UcxKind("tcp") {}
+};
+struct UcxShmKind : UcxKind {
+  UcxShmKind() : UcxKind("shm") {}
 };
 
 /// One side of a test: a fabric, memory, and everything that has happened to it.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <vector>
@@ -27,14 +28,15 @@ namespace {
 constexpr char kRoleVariable[] = "WB_TEST_PEER_ROLE";
 constexpr int kLifeFd = 9;  // in the child
 
-/// The child's main: "lander" or "sender ADDRESS BYTES".
+/// The child's main: "TRANSPORTS lander" or "TRANSPORTS sender ADDRESS BYTES".
 void RunPeer(const std::string& role) {
   std::istringstream words(role);
+  std::string transports;
   std::string kind;
   std::string address;
   std::uint64_t bytes = 0;
-  words >> kind >> address >> bytes;
-  UcxTcpKind fabrics;
+  words >> transports >> kind >> address >> bytes;
+  UcxKind fabrics(transports);
   Side side(fabrics, 64 << 20);
   Fill(side.memory(), std::byte{0x77});
   side.decide = [](const Side::Seen& seen) -> Side::Decision {
@@ -73,7 +75,7 @@ TEST_CASE("peer process", "[.peer]") {
 PeerProcess::PeerProcess(FdHandle life, pid_t pid, std::string address)
     : life_(std::move(life)), pid_(pid), address_(std::move(address)) {}
 
-PeerProcess PeerProcess::Start(const std::string& role) {
+PeerProcess PeerProcess::Start(const std::string& role, std::vector<std::string> argv) {
   int ends[2] = {};
   REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
   FdHandle ours(ends[0]);
@@ -84,16 +86,17 @@ PeerProcess PeerProcess::Start(const std::string& role) {
   std::vector<char*> envp;
   for (std::string& entry : environment) envp.push_back(entry.data());
   envp.push_back(nullptr);
-  std::string program = "/proc/self/exe";
-  std::string filter = "[.peer]";
-  char* argv[] = {program.data(), filter.data(), nullptr};
+  argv.insert(argv.end(), {std::filesystem::read_symlink("/proc/self/exe").string(), "[.peer]"});
+  std::vector<char*> argp;
+  for (std::string& word : argv) argp.push_back(word.data());
+  argp.push_back(nullptr);
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, theirs.get(), kLifeFd);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t pid = -1;
-  const int failed = posix_spawn(&pid, program.c_str(), &actions, nullptr, argv, envp.data());
+  const int failed = posix_spawnp(&pid, argp[0], &actions, nullptr, argp.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
   REQUIRE(failed == 0);
 
@@ -107,12 +110,18 @@ PeerProcess PeerProcess::Start(const std::string& role) {
   return peer;
 }
 
-PeerProcess PeerProcess::Lander() {
-  return Start("lander");
+PeerProcess PeerProcess::Lander(const std::string& transports) {
+  return Start(transports + " lander");
 }
 
-PeerProcess PeerProcess::Sender(const std::string& address, std::uint64_t bytes) {
-  return Start("sender " + address + " " + std::to_string(bytes));
+PeerProcess PeerProcess::LanderInOwnPids(const std::string& transports) {
+  return Start(transports + " lander", {"unshare", "--pid", "--fork", "--kill-child"});
+}
+
+PeerProcess PeerProcess::Sender(const std::string& transports,
+                                const std::string& address,
+                                std::uint64_t bytes) {
+  return Start(transports + " sender " + address + " " + std::to_string(bytes));
 }
 
 PeerProcess::~PeerProcess() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -12,10 +13,15 @@ namespace wb::test {
 /// peer_process.cc. Killed and reaped when this goes.
 class PeerProcess {
  public:
-  /// It lands whatever is sent to it.
-  static PeerProcess Lander();
+  /// It lands whatever is sent to it. `transports` as UcxOptions has them.
+  static PeerProcess Lander(const std::string& transports);
   /// It sends messages of `bytes` to `address`, four at a time, without end; each byte is 0x77.
-  static PeerProcess Sender(const std::string& address, std::uint64_t bytes);
+  static PeerProcess Sender(const std::string& transports,
+                            const std::string& address,
+                            std::uint64_t bytes);
+
+  /// A lander in a PID namespace of its own. Only where this process may make one.
+  static PeerProcess LanderInOwnPids(const std::string& transports);
 
   PeerProcess(PeerProcess&&) = default;
   PeerProcess& operator=(PeerProcess&&) = delete;
@@ -27,7 +33,7 @@ class PeerProcess {
 
  private:
   PeerProcess(FdHandle life, pid_t pid, std::string address);
-  static PeerProcess Start(const std::string& role);
+  static PeerProcess Start(const std::string& role, std::vector<std::string> argv = {});
 
   FdHandle life_;  // the process ends when this is closed
   pid_t pid_ = -1;

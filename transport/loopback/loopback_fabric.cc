@@ -64,7 +64,8 @@ LoopbackFabric::LoopbackFabric(LoopbackNetwork& network, const RegionTable& regi
     : network_(network),
       regions_(regions),
       wake_(std::move(wake)),
-      traits_{"loopback", kMaxHeaderBytes, kMaxMessageBytes} {
+      traits_{"loopback", kMaxHeaderBytes, kMaxMessageBytes},
+      lane_{FabricPath::kTcp, "loopback", "loopback", kMaxMessageBytes} {
   const MutexLock lock(network_.mu_);
   self_ = network_.next_fabric_++;
   auto mailbox = std::make_unique<LoopbackNetwork::Mailbox>();
@@ -197,6 +198,10 @@ EndpointId LoopbackFabric::EndpointOf(std::uint64_t link) {
     link_of_.emplace(found->second, link);
   }
   return found->second;
+}
+
+const LaneTraits* LoopbackFabric::lane(EndpointId endpoint) const {
+  return link_of_.contains(endpoint) ? &lane_ : nullptr;
 }
 
 bool LoopbackFabric::IsOpen(std::uint64_t link) {

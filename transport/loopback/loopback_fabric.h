@@ -83,6 +83,7 @@ class LoopbackFabric final : public Fabric {
                     std::uint64_t tag) override;
   absl::Status Accept(AnnouncementId id, const Landing& landing) override;
   absl::Status Refuse(AnnouncementId id, absl::Status reason) override;
+  const LaneTraits* lane(EndpointId endpoint) const override;
   void CloseForced(EndpointId endpoint) override;
   bool Progress(std::vector<FabricEvent>& events) override;
   int wakeup_fd() const override { return wake_.get(); }
@@ -111,6 +112,7 @@ class LoopbackFabric final : public Fabric {
   FdHandle wake_;
   std::uint64_t self_ = 0;
   FabricTraits traits_;
+  LaneTraits lane_;
   std::string address_;
   Receiver receiver_;
   std::uint64_t next_operation_ = 1;

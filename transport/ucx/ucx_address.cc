@@ -17,9 +17,9 @@
 namespace wb {
 namespace {
 
-constexpr std::string_view kScheme = "ucx1:";
+constexpr std::string_view kScheme = "ucx2:";
 constexpr std::size_t kHexDigits = 16;
-constexpr std::size_t kMaxAddressBytes = 80;  // longer than any address is
+constexpr std::size_t kMaxAddressBytes = 96;  // longer than any address is
 
 absl::Status NoAddress(const char* why) {
   return absl::InvalidArgumentError(absl::StrFormat("ucx: not an address of a fabric: %s", why));
@@ -59,28 +59,30 @@ std::vector<std::string_view> Split(std::string_view text) {
 std::string EncodeAddress(const UcxAddress& address) {
   std::array<char, INET_ADDRSTRLEN> ip{};
   inet_ntop(AF_INET, &address.listener.sin_addr, ip.data(), ip.size());
-  const std::string text = absl::StrFormat("ucx1:%s:%d:%016x:", ip.data(),
-                                           ntohs(address.listener.sin_port), address.nonce);
+  const std::string text =
+      absl::StrFormat("ucx2:%s:%d:%016x:%016x:", ip.data(), ntohs(address.listener.sin_port),
+                      address.nonce, address.host);
   return absl::StrFormat("%s%016x", text, SumOf(text));
 }
 
 absl::StatusOr<UcxAddress> DecodeAddress(const std::string& text) {
   const std::string_view view = text;
   if (view.size() > kMaxAddressBytes) return NoAddress("too long");
-  if (!view.starts_with(kScheme)) return NoAddress("it does not start with ucx1:");
+  if (!view.starts_with(kScheme)) return NoAddress("it does not start with ucx2:");
   const std::vector<std::string_view> parts = Split(view.substr(kScheme.size()));
-  if (parts.size() != 4 || parts[2].size() != kHexDigits || parts[3].size() != kHexDigits) {
-    return NoAddress("want host, port, nonce and checksum");
+  if (parts.size() != 5 || parts[2].size() != kHexDigits || parts[3].size() != kHexDigits ||
+      parts[4].size() != kHexDigits) {
+    return NoAddress("want address, port, nonce, host and checksum");
   }
   std::uint64_t sum = 0;
-  if (!Parse(parts[3], 16, sum) || sum != SumOf(view.substr(0, view.size() - kHexDigits))) {
+  if (!Parse(parts[4], 16, sum) || sum != SumOf(view.substr(0, view.size() - kHexDigits))) {
     return NoAddress("its checksum is wrong");
   }
   UcxAddress address;
   std::uint16_t port = 0;
   if (!ParseIpv4(parts[0], address.listener.sin_addr) || !Parse(parts[1], 10, port) || port == 0 ||
-      !Parse(parts[2], 16, address.nonce)) {
-    return NoAddress("host, port or nonce cannot be read");
+      !Parse(parts[2], 16, address.nonce) || !Parse(parts[3], 16, address.host)) {
+    return NoAddress("address, port, nonce or host cannot be read");
   }
   address.listener.sin_family = AF_INET;
   address.listener.sin_port = htons(port);

@@ -13,10 +13,12 @@ namespace wb {
 /// message comes from someone who was given the address, for this very fabric and not for one that
 /// had the port before.
 ///
-/// As text: "ucx1:<IPv4>:<port>:<nonce, 16 hex digits>:<checksum of all before, 16 hex digits>".
+/// As text: "ucx2:<IPv4>:<port>:<nonce>:<host>:<checksum of all before>", the last three of 16 hex
+/// digits each.
 struct UcxAddress {
   sockaddr_in listener{};
   std::uint64_t nonce = 0;
+  std::uint64_t host = 0;  // HostIdentity where it takes shared memory, 0 where it does not
 };
 
 [[nodiscard]] std::string EncodeAddress(const UcxAddress& address);

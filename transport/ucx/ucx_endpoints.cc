@@ -1,5 +1,6 @@
 #include "transport/ucx/ucx_endpoints.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -7,7 +8,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 #include "planner/base/status_macros.h"
 #include "transport/ucx/ucx_status.h"
@@ -31,10 +36,33 @@ absl::StatusOr<std::string> Describe(ucp_ep_h ep) {
   return description;
 }
 
+/// The transports that carry an endpoint's messages and their payloads, as UCX describes it: the
+/// lanes used for "am" (small messages) or "am_bw" (payloads). Other lanes carry nothing of ours:
+/// the listener's connection, the connection's set-up, remote reads.
+std::vector<std::string> MessageLanes(const std::string& description) {
+  std::vector<std::string> carrying;
+  for (const absl::string_view line : absl::StrSplit(description, '\n')) {
+    // "lane[1]:  1:posix/memory.0 md[1]  -> md[1]/posix/sysdev[255] am am_bw#0 keepalive"
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" #"), absl::SkipEmpty());
+    if (words.size() < 2 || !absl::StartsWith(words[0], "lane[")) continue;
+    const bool ours = std::any_of(words.begin() + 2, words.end(), [](absl::string_view use) {
+      return use == "am" || use == "am_bw";
+    });
+    if (!ours) continue;
+    const std::pair<absl::string_view, absl::string_view> numbered =
+        absl::StrSplit(words[1], absl::MaxSplits(':', 1));
+    carrying.emplace_back(numbered.second.substr(0, numbered.second.rfind('.')));
+  }
+  return carrying;
+}
+
 }  // namespace
 
-UcxEndpoints::UcxEndpoints(ucp_worker_h worker, std::string lane, std::uint64_t own_nonce)
-    : worker_(worker), lane_(std::move(lane)), own_nonce_(own_nonce) {}
+UcxEndpoints::UcxEndpoints(ucp_worker_h worker,
+                           std::vector<LaneTraits> lanes,
+                           std::uint64_t own_nonce)
+    : worker_(worker), lanes_(std::move(lanes)), own_nonce_(own_nonce) {}
 
 void UcxEndpoints::OnError(void* argument, ucp_ep_h /*ep*/, ucs_status_t status) {
   auto& endpoint = *static_cast<UcxEndpoint*>(argument);
@@ -65,14 +93,16 @@ absl::StatusOr<EndpointId> UcxEndpoints::Create(ucp_ep_params_t& params, std::ui
   return id;
 }
 
-absl::StatusOr<EndpointId> UcxEndpoints::Connect(const UcxAddress& peer) {
+absl::StatusOr<EndpointId> UcxEndpoints::Connect(const UcxAddress& peer, FabricPath path) {
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
   params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
   params.sockaddr.addr = reinterpret_cast<const sockaddr*>(&peer.listener);
   params.sockaddr.addrlen = sizeof(peer.listener);
   WB_ASSIGN_OR_RETURN(const EndpointId id, Create(params, peer.nonce));
-  Find(id)->shown = true;
+  UcxEndpoint& made = *Find(id);
+  made.shown = true;
+  made.wanted = path;
   return id;
 }
 
@@ -107,12 +137,25 @@ void UcxEndpoints::End(UcxEndpoint& endpoint, absl::Status why) {
 }
 
 absl::Status UcxEndpoints::CheckLane(UcxEndpoint& endpoint) const {
-  if (endpoint.lane_checked) return absl::OkStatus();
-  endpoint.lane_checked = true;
-  WB_ASSIGN_OR_RETURN(const std::string lanes, Describe(endpoint.ep));
-  if (lanes.find(lane_) != std::string::npos) return absl::OkStatus();
+  if (endpoint.lane != nullptr) return absl::OkStatus();
+  WB_ASSIGN_OR_RETURN(const std::string description, Describe(endpoint.ep));
+  const std::vector<std::string> carrying = MessageLanes(description);
+  std::vector<std::string> allowed;
+  for (const LaneTraits& lane : lanes_) {
+    if (endpoint.wanted.value_or(lane.path) != lane.path) continue;
+    allowed.push_back(lane.device);
+    if (carrying.size() == 1 && carrying[0] == lane.device) endpoint.lane = &lane;
+  }
+  if (endpoint.lane != nullptr) {
+    spdlog::debug("ucx: endpoint {} runs on {}, {} bytes a segment", endpoint.id.value(),
+                  endpoint.lane->device, endpoint.lane->segment_bytes);
+    return absl::OkStatus();
+  }
+  spdlog::error("ucx: an endpoint with a lane that is not wanted:\n{}", description);
   return absl::InternalError(
-      absl::StrCat("ucx: the endpoint does not run on ", lane_, " but on\n", lanes));
+      absl::StrCat("ucx: the endpoint runs on ",
+                   carrying.empty() ? "nothing known" : absl::StrJoin(carrying, " and "), ", want ",
+                   absl::StrJoin(allowed, " or ")));
 }
 
 void UcxEndpoints::Close(UcxEndpoint& endpoint) {

@@ -31,22 +31,23 @@ struct UcxEndpoint {
   std::optional<ucs_status_t> failed;  // what UCX's error callback said
   std::size_t requests = 0;            // of UCX that have not completed
   bool closing = false;                // the close has not completed
-  bool lane_checked = false;
-  bool shown = false;  // our caller has seen its id
+  std::optional<FabricPath> wanted;    // what it must run on; unset: what UCX has chosen
+  const LaneTraits* lane = nullptr;    // what it runs on, once that was checked
+  bool shown = false;                  // our caller has seen its id
 };
 
 /// The endpoints of one ucp_worker, those we connected and those we accepted. UCX's callbacks only
 /// note what they are told; all that changes an endpoint happens in Settle. Loop-confined.
 class UcxEndpoints {
  public:
-  /// `lane` is what every endpoint must run on, as UCX prints it but for the last digit:
-  /// "tcp/eth0.".
-  UcxEndpoints(ucp_worker_h worker, std::string lane, std::uint64_t own_nonce);
+  /// `lanes` are what endpoints may run on.
+  UcxEndpoints(ucp_worker_h worker, std::vector<LaneTraits> lanes, std::uint64_t own_nonce);
   ~UcxEndpoints() = default;
   UcxEndpoints(const UcxEndpoints&) = delete;
   UcxEndpoints& operator=(const UcxEndpoints&) = delete;
 
-  absl::StatusOr<EndpointId> Connect(const UcxAddress& peer);
+  /// The endpoint must come to run on `path`.
+  absl::StatusOr<EndpointId> Connect(const UcxAddress& peer, FabricPath path);
   /// From the listener's callback; accepted in Settle.
   void Queue(ucp_conn_request_h request) { arriving_.push_back(request); }
 
@@ -55,7 +56,8 @@ class UcxEndpoints {
   UcxEndpoint* FindOpen(ucp_ep_h ep);
   /// Marks it ended; its UCX endpoint is closed in the next Settle.
   void End(UcxEndpoint& endpoint, absl::Status why);
-  /// INTERNAL when the endpoint runs on another lane than it must. Call it once it is connected.
+  /// Finds out what the endpoint runs on. INTERNAL names what it is when that is not what it must
+  /// be. Call it once it is connected.
   absl::Status CheckLane(UcxEndpoint& endpoint) const;
 
   /// Accepts who has come, closes what has ended, forgets what is over. Not within a callback of
@@ -76,7 +78,7 @@ class UcxEndpoints {
   void ForgetClosed();
 
   ucp_worker_h worker_;
-  std::string lane_;
+  std::vector<LaneTraits> lanes_;
   std::uint64_t own_nonce_;
   std::uint64_t next_id_ = 1;
   absl::flat_hash_map<EndpointId, std::unique_ptr<UcxEndpoint>> by_id_;

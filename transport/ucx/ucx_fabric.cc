@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "planner/base/status_macros.h"
+#include "transport/ucx/host_identity.h"
 #include "transport/ucx/network_interface.h"
 #include "transport/ucx/ucx_address.h"
 #include "transport/ucx/ucx_endpoints.h"
@@ -40,29 +41,52 @@ absl::StatusOr<std::uint64_t> DrawNonce() {
 }
 
 absl::Status CheckTransports(const std::string& transports) {
-  if (transports == "tcp") return absl::OkStatus();
-  return absl::UnimplementedError(
-      absl::StrCat("data.transports: '", transports, "' is not supported yet, want tcp"));
+  if (transports == "tcp" || transports == "shm" || transports == "auto") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("data.transports: '", transports, "', want tcp, shm or auto"));
+}
+
+/// What endpoints may run on.
+std::vector<LaneTraits> AllowedLanes(const std::string& transports,
+                                     const std::string& interface,
+                                     const UcxStack& stack) {
+  std::vector<LaneTraits> lanes;
+  if (transports != "tcp") {
+    lanes.push_back({FabricPath::kShm, "shm", "posix/memory", stack.shm_segment_bytes});
+  }
+  if (transports != "shm") {
+    lanes.push_back(
+        {FabricPath::kTcp, "tcp", absl::StrCat("tcp/", interface), stack.tcp_segment_bytes});
+  }
+  return lanes;
 }
 
 }  // namespace
 
 class UcxFabric::State {
  public:
-  State(UcxStack stack,
-        const NetworkInterface& interface,
-        const RegionTable& regions,
-        std::uint64_t nonce)
-      : traits_{"tcp", kMaxHeaderBytes, kMaxMessageBytes},
+  /// What it offers to peers in its address, and what it runs on.
+  struct Self {
+    std::string transports;
+    NetworkInterface interface;
+    std::uint64_t nonce = 0;
+    std::uint64_t host = 0;  // 0: no shared memory
+  };
+
+  State(UcxStack stack, Self self, const RegionTable& regions)
+      : traits_{self.transports, kMaxHeaderBytes, kMaxMessageBytes},
         stack_(std::move(stack)),
-        nonce_(nonce),
-        endpoints_(stack_.worker.get(), absl::StrCat("tcp/", interface.name, "."), nonce),
+        self_(std::move(self)),
+        endpoints_(stack_.worker.get(),
+                   AllowedLanes(self_.transports, self_.interface.name, stack_),
+                   self_.nonce),
         messages_(stack_.worker.get(), endpoints_, regions, traits_) {}
   ~State() { CloseAll(Clock::now() + kCloseTime); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  absl::Status Listen(const NetworkInterface& interface);
+  absl::Status Listen();
+  absl::StatusOr<EndpointId> Connect(const UcxAddress& peer);
   bool Progress(std::vector<FabricEvent>& events);
   absl::StatusOr<bool> Arm();
   void End(UcxEndpoint& endpoint, const absl::Status& why);
@@ -82,7 +106,7 @@ class UcxFabric::State {
   std::string address_;
   // Destroyed bottom-up: the listener, then what its callbacks reach, then the worker.
   UcxStack stack_;
-  std::uint64_t nonce_;
+  Self self_;
   UcxEndpoints endpoints_;
   UcxMessages messages_;
   UcpListenerHandle listener_;
@@ -93,11 +117,21 @@ void UcxFabric::State::OnConnection(ucp_conn_request_h request, void* argument) 
   static_cast<State*>(argument)->endpoints_.Queue(request);
 }
 
-absl::Status UcxFabric::State::Listen(const NetworkInterface& interface) {
+absl::StatusOr<EndpointId> UcxFabric::State::Connect(const UcxAddress& peer) {
+  const bool shares = self_.host != 0 && peer.host == self_.host;
+  if (self_.transports == "shm" && !shares) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "data.transports: shm, but the peer ",
+        peer.host == 0 ? "takes no shared memory" : "is not in this host's namespaces"));
+  }
+  return endpoints_.Connect(peer, shares ? FabricPath::kShm : FabricPath::kTcp);
+}
+
+absl::Status UcxFabric::State::Listen() {
   WB_RETURN_IF_ERROR(messages_.Listen());
   sockaddr_in wanted{};
   wanted.sin_family = AF_INET;
-  wanted.sin_addr = interface.address;
+  wanted.sin_addr = self_.interface.address;
   wanted.sin_port = 0;
   ucp_listener_params_t params{};
   params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
@@ -114,7 +148,8 @@ absl::Status UcxFabric::State::Listen(const NetworkInterface& interface) {
   WB_RETURN_IF_ERROR(FromUcs(ucp_listener_query(raw, &attributes), "ucx: ucp_listener_query"));
   UcxAddress address;
   std::memcpy(&address.listener, &attributes.sockaddr, sizeof(address.listener));
-  address.nonce = nonce_;
+  address.nonce = self_.nonce;
+  address.host = self_.host;
   address_ = EncodeAddress(address);
   return absl::OkStatus();
 }
@@ -189,11 +224,17 @@ void UcxFabric::State::CloseAll(Clock::time_point deadline) {
 absl::StatusOr<std::unique_ptr<UcxFabric>> UcxFabric::Create(const UcxOptions& options,
                                                              const RegionTable& regions) {
   WB_RETURN_IF_ERROR(CheckTransports(options.transports));
-  WB_ASSIGN_OR_RETURN(const NetworkInterface interface, FindInterface(options.interface));
-  WB_ASSIGN_OR_RETURN(const std::uint64_t nonce, DrawNonce());
-  WB_ASSIGN_OR_RETURN(UcxStack stack, OpenUcxStack(interface.name));
-  auto state = std::make_unique<State>(std::move(stack), interface, regions, nonce);
-  WB_RETURN_IF_ERROR(state->Listen(interface));
+  State::Self self;
+  self.transports = options.transports;
+  WB_ASSIGN_OR_RETURN(self.interface, FindInterface(options.interface));
+  WB_ASSIGN_OR_RETURN(self.nonce, DrawNonce());
+  const bool shm = options.transports != "tcp";
+  if (shm) {
+    WB_ASSIGN_OR_RETURN(self.host, HostIdentity());
+  }
+  WB_ASSIGN_OR_RETURN(UcxStack stack, OpenUcxStack({self.interface.name, shm}));
+  auto state = std::make_unique<State>(std::move(stack), std::move(self), regions);
+  WB_RETURN_IF_ERROR(state->Listen());
   return std::unique_ptr<UcxFabric>(new UcxFabric(std::move(state)));
 }
 
@@ -215,7 +256,7 @@ void UcxFabric::SetReceiver(Receiver receiver) {
 
 absl::StatusOr<EndpointId> UcxFabric::Connect(const std::string& address) {
   WB_ASSIGN_OR_RETURN(const UcxAddress peer, DecodeAddress(address));
-  return state_->endpoints().Connect(peer);
+  return state_->Connect(peer);
 }
 
 absl::Status UcxFabric::Send(EndpointId endpoint,
@@ -236,6 +277,11 @@ absl::Status UcxFabric::Accept(AnnouncementId id, const Landing& landing) {
 
 absl::Status UcxFabric::Refuse(AnnouncementId id, absl::Status reason) {
   return state_->messages().Refuse(id, reason);
+}
+
+const LaneTraits* UcxFabric::lane(EndpointId endpoint) const {
+  const UcxEndpoint* const found = state_->endpoints().Find(endpoint);
+  return found == nullptr ? nullptr : found->lane;
 }
 
 void UcxFabric::CloseForced(EndpointId endpoint) {

@@ -32,9 +32,9 @@ std::string ToYaml(const DaemonConfig& config) {
                                  : absl::StrCat("  address: ", Quote(config.leader_address), "\n");
   const std::int64_t start_ms = std::min<std::int64_t>(config.start.count(), kMostMs);
   return absl::StrCat("node: ", Quote(config.node), "\nrun_dir: ", Quote(config.run_dir.string()),
-                      "\nleader:\n", leader, "data:\n  interface: lo\n  transports: [",
-                      config.transport == "auto" ? "tcp" : config.transport,
-                      "]\nlimits:\n  workers: ", std::max(config.workers, kLeastWorkers),
+                      "\nleader:\n", leader,
+                      "data:\n  interface: lo\n  transports: ", config.transport,
+                      "\nlimits:\n  workers: ", std::max(config.workers, kLeastWorkers),
                       "\ntimeouts:\n  start: ", start_ms, "ms\n  peer: ", kPeer, "\n");
 }
 

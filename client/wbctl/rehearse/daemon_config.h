@@ -12,7 +12,7 @@ struct DaemonConfig {
   std::string node;
   std::filesystem::path run_dir;
   std::string leader_address;  // HOST:PORT; empty: this daemon leads, on a port of its choice
-  std::string transport;       // "tcp", or "auto": what daemons have, today tcp
+  std::string transport;       // as data.transports: "tcp", "shm" or "auto"
   std::size_t workers = 0;     // that will join it
   std::chrono::milliseconds start{0};  // how long the participants of a version may take
 };

@@ -125,12 +125,13 @@ struct Attempt {
   std::vector<LocalMove> local;
   std::uint32_t local_turn = 0;  // index into `local`
 
-  std::uint64_t operations = 0;      // sends, receives and copies that have not ended
-  std::uint32_t hellos = 0;          // lanes that are not open yet
-  std::uint64_t unsent_chunks = 0;   // not posted yet
-  std::uint64_t awaited_bytes = 0;   // of peers, not landed yet
-  std::uint64_t uncopied_bytes = 0;  // of local moves
-  std::uint64_t landed_bytes = 0;
+  std::uint64_t operations = 0;        // sends, receives and copies that have not ended
+  std::uint32_t hellos = 0;            // lanes that are not open yet
+  std::uint64_t unsent_chunks = 0;     // not posted yet
+  std::uint64_t awaited_bytes = 0;     // of peers, not landed yet
+  std::uint64_t uncopied_bytes = 0;    // of local moves
+  std::uint64_t landed_bytes = 0;      // of peers
+  std::uint64_t landed_shm_bytes = 0;  // those of them that came over shared memory
   std::uint64_t copied_bytes = 0;
   std::map<std::int32_t, WorkerTimes> source_times;       // by rank; addresses are stable
   std::map<std::int32_t, WorkerTimes> destination_times;  // likewise

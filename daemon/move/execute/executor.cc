@@ -52,6 +52,14 @@ void FailIfAwaiting(Attempt& attempt, EndpointId endpoint, const absl::Status& s
   }
 }
 
+BytesByPath LandedBytes(const Attempt& attempt) {
+  BytesByPath bytes;
+  bytes.local = attempt.copied_bytes;
+  bytes.shm = attempt.landed_shm_bytes;
+  bytes.tcp = attempt.landed_bytes - attempt.landed_shm_bytes;
+  return bytes;
+}
+
 /// Two separate halves: were what goes out able to take every slot, two movers that fill theirs
 /// towards each other could wait for each other's free slots forever.
 struct ArenaHalves {
@@ -389,14 +397,6 @@ void Executor::End(Attempt& attempt) {
     events_.OnMeasured(attempt.id, TimesOf(attempt));
   }
   events_.OnEnded(attempt.id);
-}
-
-BytesByPath Executor::LandedBytes(const Attempt& attempt) const {
-  BytesByPath bytes;
-  bytes.local = attempt.copied_bytes;
-  // The loopback fabric of tests counts as a network.
-  (fabric_.traits().name == "shm" ? bytes.shm : bytes.tcp) = attempt.landed_bytes;
-  return bytes;
 }
 
 MoverCounters Executor::Counters() const {

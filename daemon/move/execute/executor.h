@@ -89,7 +89,6 @@ class Executor {
   bool Review(Attempt& attempt);
   void Cut(Attempt& attempt);
   void End(Attempt& attempt);
-  BytesByPath LandedBytes(const Attempt& attempt) const;
 
   Fabric& fabric_;
   RegionTable& regions_;

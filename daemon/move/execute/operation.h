@@ -35,6 +35,7 @@ struct Operation {
 
   Phase phase = Phase::kFree;
   bool has_checksum = false;
+  bool over_shm = false;     // of what comes in: by shared memory
   std::uint32_t stream = 0;  // index into Attempt::out, in or local
   std::uint32_t chunk = 0;
   std::uint32_t slot = kNoSlot;       // of the arena, if the chunk is packed

@@ -34,10 +34,7 @@ absl::StatusOr<std::optional<Landing>> Receiver::OnAnnouncement(const AttemptMap
   Attempt& attempt = *chunk.attempt;
   Incoming& in = attempt.in[chunk.stream];
   in.chunks[chunk.chunk] = ChunkState::kHeld;
-  auto& endpoints = attempt.in_peers[in.peer].endpoints;
-  if (std::find(endpoints.begin(), endpoints.end(), chunk.from) == endpoints.end()) {
-    endpoints.push_back(chunk.from);
-  }
+  NoteEndpoint(attempt.in_peers[in.peer], chunk.from);
   if (attempt.state != AttemptState::kMoving) {
     early_.push(chunk);
     return std::nullopt;
@@ -128,6 +125,20 @@ bool Receiver::NeedsSlot(const Chunk& chunk) const {
   return !chunk.attempt->in[chunk.stream].stream.direct(chunk.chunk);
 }
 
+void Receiver::NoteEndpoint(InPeer& peer, EndpointId endpoint) const {
+  auto& known = peer.endpoints;
+  if (std::find(known.begin(), known.end(), endpoint) != known.end()) return;
+  known.push_back(endpoint);
+  if (const LaneTraits* lane = fabric_.lane(endpoint); lane != nullptr) {
+    peer.counters->fabric = lane->name;
+  }
+}
+
+bool Receiver::OverShm(EndpointId endpoint) const {
+  const LaneTraits* lane = fabric_.lane(endpoint);
+  return lane != nullptr && lane->path == FabricPath::kShm;
+}
+
 Landing Receiver::Begin(const Chunk& chunk) {
   Incoming& in = chunk.attempt->in[chunk.stream];
   in.chunks[chunk.chunk] = ChunkState::kLanding;
@@ -138,6 +149,7 @@ Landing Receiver::Begin(const Chunk& chunk) {
   operation.chunk = chunk.chunk;
   operation.checksum = chunk.checksum;
   operation.has_checksum = verify_;
+  operation.over_shm = OverShm(chunk.from);
   operations_.Time(operation, &in.times->wire);
   if (in.stream.direct(chunk.chunk)) {
     operation.memory = in.stream.Memory(chunk.chunk);
@@ -216,6 +228,7 @@ void Receiver::Landed(Operation& operation) {
   in.chunks[operation.chunk] = ChunkState::kLanded;
   attempt.awaited_bytes -= bytes;
   attempt.landed_bytes += bytes;
+  if (operation.over_shm) attempt.landed_shm_bytes += bytes;
   peer.awaited_bytes -= bytes;
   peer.counters->received_bytes += bytes;
   End(operation);

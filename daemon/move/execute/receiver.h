@@ -73,6 +73,8 @@ class Receiver {
                              std::uint64_t bytes) const;
   absl::Status Refuse(absl::Status reason);
   bool NeedsSlot(const Chunk& chunk) const;
+  void NoteEndpoint(InPeer& peer, EndpointId endpoint) const;
+  bool OverShm(EndpointId endpoint) const;
   Landing Begin(const Chunk& chunk);
   void Accept(const Chunk& chunk);
   void Landed(Operation& operation);

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <spdlog/spdlog.h>
+
 #include "absl/strings/str_cat.h"
 
 #include "daemon/move/chunk_header.h"
@@ -147,10 +149,19 @@ void Sender::OnSent(Operation& operation, const absl::Status& status) {
     operation.attempt->Fail(Named(status, operation));
   } else if (operation.phase == Operation::Phase::kHelloOut) {
     lane.open = true;
+    NoteLane(lane);
   } else {
     lane.counters->sent_bytes += operation.memory.size();
   }
   End(operation);
+}
+
+void Sender::NoteLane(Lane& lane) const {
+  const LaneTraits* const traits = fabric_.lane(lane.endpoint);
+  if (traits == nullptr) return;
+  lane.counters->fabric = traits->name;
+  spdlog::info("lane to {} of job={} group={} runs on {} in segments of {} bytes", lane.peer.node,
+               lane.job, lane.group, traits->device, traits->segment_bytes);
 }
 
 void Sender::End(Operation& operation) {

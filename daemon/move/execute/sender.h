@@ -54,6 +54,8 @@ class Sender {
   void Visit(OutLane& lane);
   void Begin(OutLane& lane);
   void Post(Operation& operation);
+  /// A new lane: what it runs on goes to the log and into its counters.
+  void NoteLane(Lane& lane) const;
   void End(Operation& operation);
 
   Fabric& fabric_;

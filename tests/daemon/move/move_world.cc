@@ -10,6 +10,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/time_slack.h"
+#include "transport/ucx/ucx_fabric.h"
 
 namespace wb::test {
 
@@ -22,12 +23,11 @@ ExecutorOptions TestOptions() {
   return options;
 }
 
-MoveNode::MoveNode(LoopbackNetwork& network, const std::string& node_name, ExecutorOptions options)
+MoveNode::MoveNode(const FabricMaker& make, const std::string& node_name, ExecutorOptions options)
     : name(node_name), incarnation(absl::HashOf(node_name)) {
   options.node = name;
   options.incarnation = incarnation;
-  fabric =
-      std::make_unique<FaultyFabric>(LoopbackFabric::Create(network, regions).value(), regions);
+  fabric = std::make_unique<FaultyFabric>(make(regions), regions);
   copies = CopyPool::Create(1).value();
   executor = Executor::Create({*fabric, regions, *copies, events}, options).value();
 }
@@ -47,12 +47,16 @@ BoundStream MoveNode::Bind(LocalStream stream, RegionId region, std::uint64_t of
   return {std::move(stream), {region}, {offset}};
 }
 
-MoveWorld::MoveWorld() {
+MoveWorld::MoveWorld(const std::string& transports) {
+  make_ = [this, transports](const RegionTable& regions) -> std::unique_ptr<Fabric> {
+    if (transports == "loopback") return LoopbackFabric::Create(network_, regions).value();
+    return UcxFabric::Create({.interface = "lo", .transports = transports}, regions).value();
+  };
   spdlog::set_level(spdlog::level::off);  // a test fails on purpose, often
 }
 
 MoveNode& MoveWorld::Add(const std::string& name, ExecutorOptions options) {
-  return *nodes_.emplace_back(std::make_unique<MoveNode>(network_, name, std::move(options)));
+  return *nodes_.emplace_back(std::make_unique<MoveNode>(make_, name, std::move(options)));
 }
 
 void MoveWorld::Remove(MoveNode& node) {

@@ -46,9 +46,12 @@ class RecordedEvents final : public MoverEvents {
 inline constexpr std::uint64_t kTestChunk = 4096;
 ExecutorOptions TestOptions();
 
-/// A daemon's data plane over a loopback fabric.
+/// Makes a fabric of a world.
+using FabricMaker = std::function<std::unique_ptr<Fabric>(const RegionTable&)>;
+
+/// A daemon's data plane.
 struct MoveNode {
-  MoveNode(LoopbackNetwork& network, const std::string& name, ExecutorOptions options);
+  MoveNode(const FabricMaker& make, const std::string& name, ExecutorOptions options);
 
   PeerAddress Address() const;
   /// Memory of the daemon's own that stands for a worker's; it stays where it is.
@@ -69,7 +72,8 @@ struct MoveNode {
 /// Some nodes on one network, driven by the test's thread.
 class MoveWorld {
  public:
-  MoveWorld();
+  /// Over the loopback fabric, or over UCX: `transports` as UcxOptions has them.
+  explicit MoveWorld(const std::string& transports = "loopback");
   MoveNode& Add(const std::string& name, ExecutorOptions options = TestOptions());
   /// Lets all nodes do what is due until `done`, or fails the test after ten seconds.
   void DriveUntil(const std::function<bool()>& done);
@@ -82,6 +86,7 @@ class MoveWorld {
   bool ProgressAll();
 
   LoopbackNetwork network_;
+  FabricMaker make_;
   std::vector<std::unique_ptr<MoveNode>> nodes_;
 };
 

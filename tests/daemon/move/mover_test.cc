@@ -85,19 +85,22 @@ class AwaitedEvents final : public MoverEvents {
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
 };
 
-MoverOptions OptionsOf(const std::string& node) {
+MoverOptions OptionsOf(const std::string& node, const std::string& transports = "tcp") {
   MoverOptions options;
   options.node = node;
   options.incarnation = Incarnation(node == "t" ? 11 : 22);
   options.interface = "lo";
   options.arena_bytes = 16 << 20;
+  options.transports = transports;
   return options;
 }
 
 /// A mover on lo with one region of sealed memory.
 struct Daemon {
-  Daemon(const std::string& node, std::uint64_t bytes)
-      : memory(bytes), name(node), mover(Mover::Start(OptionsOf(node), events).value()) {
+  Daemon(const std::string& node, std::uint64_t bytes, const std::string& transports = "tcp")
+      : memory(bytes),
+        name(node),
+        mover(Mover::Start(OptionsOf(node, transports), events).value()) {
     spdlog::set_level(spdlog::level::off);
     mover->AddRegion(kRegion, memory.Open(RegionAccess::kReadWrite));
   }
@@ -163,11 +166,13 @@ struct Delivery {
   Blocks local_to{{0, {14 * kMiB, 200, {{2500, 300}}}}};
 };
 
-TEST_CASE("two movers deliver over TCP, three versions in a row", "[move][ucx]") {
+TEST_CASE("two movers deliver over TCP and shared memory, three versions in a row", "[move][ucx]") {
+  const std::string transports = GENERATE("tcp", "shm");
+  CAPTURE(transports);
   INFO("WB_TEST_SEED=" << RunSeed());
   std::mt19937_64 rng = TestRng(0);
-  Daemon t("t", kBytes);
-  Daemon r("r", kBytes);
+  Daemon t("t", kBytes, transports);
+  Daemon r("r", kBytes, transports);
   Delivery delivery;
   for (std::uint64_t version = 1; version <= 3; ++version) {
     FillRandom(rng, t.memory.bytes());
@@ -192,10 +197,11 @@ TEST_CASE("two movers deliver over TCP, three versions in a row", "[move][ucx]")
     r.events.Await("ended", version);
   }
   const std::uint64_t sent = 5 * kMiB + 13 + 3'000'000 + 77 + 60'000;
-  REQUIRE(r.events.bytes() == BytesByPath{sent, 0, 500'000});
+  const bool shm = transports == "shm";
+  REQUIRE(r.events.bytes() == BytesByPath{shm ? 0 : sent, shm ? sent : 0, 500'000});
   const MoverCounters counters = r.mover->Counters().value();
   REQUIRE(counters.lanes.size() == 1);
-  REQUIRE(counters.lanes.front().fabric == "tcp");
+  REQUIRE(counters.lanes.front().fabric == transports);
   REQUIRE(counters.lanes.front().received_bytes == 3 * sent);
   REQUIRE(counters.refused_chunks + counters.late_chunks == 0);
   REQUIRE(t.mover->Counters().value().lanes.front().sent_bytes == 3 * sent);

@@ -41,16 +41,34 @@ void ForEachElement(const Tensor& tensor, const Piece& piece, const Visit& visit
   }
 }
 
+/// What a delivery of a whole version moved, over all groups and nodes.
+void Add(BytesByPath& sum, const BytesByPath& bytes) {
+  sum.tcp += bytes.tcp;
+  sum.shm += bytes.shm;
+  sum.local += bytes.local;
+}
+
 /// A planned job whose daemons are nodes of a world: every worker's buffers are regions of its
 /// node, and every element has a value of its own.
 class PlannedWorld {
  public:
-  explicit PlannedWorld(const Job& job) : job_(job) {
+  explicit PlannedWorld(const Job& job, const std::string& transports = "loopback")
+      : job_(job), world_(transports) {
     std::variant<Plan, Refusals> solved = Solve(job);
     REQUIRE(std::holds_alternative<Plan>(solved));
     plan_ = std::get<Plan>(std::move(solved));
     for (const Tie& tie : plan_.ties) target_of_[tie.alias] = tie.target;
     for (const Layout& layout : job.layouts) AddWorker(layout);
+  }
+
+  const Plan& plan() const { return plan_; }
+  /// Bytes that have come, by path, over all versions.
+  BytesByPath Moved() const {
+    BytesByPath sum;
+    for (const auto& [name, node] : nodes_) {
+      for (const auto& [attempt, bytes] : node->events.staged) Add(sum, bytes);
+    }
+    return sum;
   }
 
   void DeliverAll(std::uint64_t version) {
@@ -192,6 +210,26 @@ TEST_CASE("what the planner plans, the movers move, element by element", "[move]
   const Job job = RandomJob(rng);
   PlannedWorld world(job);
   for (std::uint64_t version = 1; version <= 3; ++version) world.DeliverAll(version);
+}
+
+TEST_CASE("every path brings the same bytes, as many as planned",
+          "[move][property][ucx][field][case-17]") {
+  const int round = GENERATE(range(0, 3));
+  const std::string path = GENERATE("tcp", "shm", "local");
+  INFO("WB_TEST_SEED=" << RunSeed() << " round " << round << " path " << path);
+  std::mt19937_64 rng = TestRng(round);
+  Job job = RandomJob(rng);
+  if (path == "local") {  // one daemon serves them all
+    for (Layout& layout : job.layouts) layout.node = "n0";
+  }
+  PlannedWorld world(job, path == "local" ? "loopback" : path);
+  world.DeliverAll(1);
+  const std::uint64_t between = world.plan().bytes - world.plan().intra_node_bytes;
+  BytesByPath planned;
+  planned.local = world.plan().intra_node_bytes;
+  (path == "shm" ? planned.shm : planned.tcp) = between;
+  REQUIRE(world.Moved() == planned);
+  if (path == "local") REQUIRE(planned.local == world.plan().bytes);
 }
 
 }  // namespace
