@@ -1,5 +1,6 @@
 #include "transport/memory/region.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <utility>
@@ -22,6 +23,9 @@
 namespace wb {
 namespace {
 
+// Made present between two looks at whether anybody still wants it; of a size of whole pages,
+// whatever these are.
+constexpr std::uint64_t kPopulateBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxMappingBytes = std::uint64_t{1} << 46;  // half of a user's addresses
 
 constexpr const char* kWantedMemory = "want a memfd with F_SEAL_SHRINK and F_SEAL_SEAL";
@@ -62,7 +66,7 @@ absl::Status CheckSize(int fd, std::uint64_t offset, std::uint64_t bytes) {
 }
 
 /// Makes the pages present, so that no later access faults or fails for want of memory.
-absl::Status Populate(void* start, std::uint64_t bytes, RegionAccess access) {
+absl::Status PopulatePages(void* start, std::uint64_t bytes, RegionAccess access) {
   const int advice = access == RegionAccess::kReadWrite ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
   int result = 0;
   do {
@@ -80,6 +84,27 @@ absl::StatusOr<Region> Region::OpenHostFd(int fd,
                                           std::uint64_t offset,
                                           std::uint64_t bytes,
                                           RegionAccess access) {
+  WB_ASSIGN_OR_RETURN(Region region, MapHostFd(fd, offset, bytes, access));
+  WB_RETURN_IF_ERROR(region.Populate([] { return true; }));
+  return region;
+}
+
+absl::Status Region::Populate(absl::FunctionRef<bool()> go_on) const {
+  for (std::uint64_t at = 0; at < mapping_bytes_; at += kPopulateBytes) {
+    if (!go_on()) {
+      return absl::CancelledError(
+          absl::StrFormat("memory: %d of %d bytes were made present", at, mapping_bytes_));
+    }
+    const std::uint64_t step = std::min(kPopulateBytes, mapping_bytes_ - at);
+    WB_RETURN_IF_ERROR(PopulatePages(static_cast<std::byte*>(mapping_) + at, step, access_));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Region> Region::MapHostFd(int fd,
+                                         std::uint64_t offset,
+                                         std::uint64_t bytes,
+                                         RegionAccess access) {
   WB_RETURN_IF_ERROR(CheckSeals(fd));
   WB_RETURN_IF_ERROR(CheckSize(fd, offset, bytes));
   WB_ASSIGN_OR_RETURN(const std::uint64_t page, PageBytes(fd));
@@ -106,7 +131,6 @@ absl::StatusOr<Region> Region::OpenHostFd(int fd,
   region.mapping_ = start;
   region.mapping_bytes_ = mapped;
   region.base_ = static_cast<std::byte*>(start) + lead;
-  WB_RETURN_IF_ERROR(Populate(start, mapped, access));
   return region;
 }
 
@@ -132,7 +156,7 @@ absl::StatusOr<Region> Region::AllocateArena(std::uint64_t bytes) {
   region.base_ = static_cast<std::byte*>(start);
   // Advice only: without huge pages the arena works as well, with more entries in the TLB.
   static_cast<void>(madvise(start, mapped, MADV_HUGEPAGE));
-  WB_RETURN_IF_ERROR(Populate(start, mapped, RegionAccess::kReadWrite));
+  WB_RETURN_IF_ERROR(region.Populate([] { return true; }));
   return region;
 }
 

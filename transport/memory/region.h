@@ -5,6 +5,7 @@
 #include <span>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -33,10 +34,18 @@ enum class RegionAccess : std::uint8_t { kReadOnly, kReadWrite };
 /// us; it may not be smaller than what is mapped.
 class Region {
  public:
-  /// Maps [offset, offset + bytes) of `fd`, which may be closed after, and makes its pages present:
-  /// that costs time by the byte, once, instead of within the first transfer. Any offset will do;
-  /// no bytes are legal. INVALID_ARGUMENT names a missing seal, a size too small, or something that
-  /// is no memfd; RESOURCE_EXHAUSTED when the pages cannot be had.
+  /// Maps [offset, offset + bytes) of `fd`, which may be closed after, at no cost by the byte. Any
+  /// offset will do; no bytes are legal. INVALID_ARGUMENT names a missing seal, a size too small,
+  /// or something that is no memfd.
+  static absl::StatusOr<Region> MapHostFd(int fd,
+                                          std::uint64_t offset,
+                                          std::uint64_t bytes,
+                                          RegionAccess access);
+  /// Makes a mapped region's pages present, which costs time by the byte, once, instead of within
+  /// the first transfer. `go_on` is asked before each 64 MiB: CANCELLED when it says no.
+  /// RESOURCE_EXHAUSTED when the pages cannot be had. From any thread.
+  absl::Status Populate(absl::FunctionRef<bool()> go_on) const;
+  /// MapHostFd and Populate at once.
   static absl::StatusOr<Region> OpenHostFd(int fd,
                                            std::uint64_t offset,
                                            std::uint64_t bytes,
