@@ -156,7 +156,7 @@ absl::StatusOr<VersionResult> RunVersion(Cluster& cluster,
                                          std::uint64_t number,
                                          RehearsalResult& result) {
   const Job& job = input.job.job;
-  VersionResult version{.version = number, .bytes_by_path = {}};
+  VersionResult version{.version = number, .bytes_by_path = {}, .daemons = {}};
   for (const Step step : {Step::kPrepare, Step::kMove}) {
     const Order order{.step = step, .version = number, .paths = {}};
     WB_RETURN_IF_ERROR(cluster.Take(order).status());
@@ -172,6 +172,10 @@ absl::StatusOr<VersionResult> RunVersion(Cluster& cluster,
   WB_ASSIGN_OR_RETURN(const std::vector<StepReport> reports,
                       cluster.Take({.step = Step::kCheck, .version = number, .paths = {}}));
   AddChecks(job, reports, version, result);
+  for (const pid_t pid : result.daemon_pids) {
+    WB_ASSIGN_OR_RETURN(const Footprint footprint, FootprintOf(pid));
+    version.daemons.push_back(footprint);
+  }
   return version;
 }
 

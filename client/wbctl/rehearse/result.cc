@@ -14,6 +14,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json VersionJson(const VersionResult& version) {
+  Json daemons = Json::array();
+  for (const Footprint& daemon : version.daemons) {
+    daemons.push_back({{"rss_anon_bytes", daemon.rss_anon_bytes},
+                       {"descriptors", daemon.descriptors},
+                       {"mappings", daemon.mappings}});
+  }
   return {{"version", version.version},
           {"bytes_planned", version.bytes_planned},
           {"bytes_moved", version.bytes_moved()},
@@ -24,7 +30,8 @@ Json VersionJson(const VersionResult& version) {
           {"bound_bytes", version.bound_bytes},
           {"verified_bytes", version.verified_bytes},
           {"verified_hole_bytes", version.verified_hole_bytes},
-          {"verified_source_bytes", version.verified_source_bytes}};
+          {"verified_source_bytes", version.verified_source_bytes},
+          {"daemons", std::move(daemons)}};
 }
 
 Json MismatchJson(const WorkerMismatches& worker, const Mismatch& mismatch) {

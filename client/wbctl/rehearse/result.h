@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "client/wbctl/contents/worker_memory.h"
+#include "client/wbctl/process/footprint.h"
 
 namespace wb {
 
@@ -24,6 +25,7 @@ struct VersionResult {
   std::uint64_t verified_bytes = 0;         // elements of rollouts, compared
   std::uint64_t verified_hole_bytes = 0;    // outside all pieces, of rollouts and trainers
   std::uint64_t verified_source_bytes = 0;  // elements of trainers, compared after the move
+  std::vector<Footprint> daemons;           // after it, as RehearsalResult::daemon_pids
 
   std::uint64_t bytes_moved() const;
   /// Bytes moved over the end-to-end time; 0 when there is no time.
