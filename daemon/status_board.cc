@@ -29,6 +29,10 @@ absl::StatusOr<DaemonSnapshot> StatusBoard::Status() {
         now.term = parts.client.term().value_or(Term(0));
         now.sessions = static_cast<std::uint32_t>(parts.coordinator.sessions());
         now.region_bytes = parts.door.admission().memory_bytes();
+        now.leader_sent_bytes = parts.client.counters().sent_bytes;
+        now.leader_received_bytes = parts.client.counters().received_bytes;
+        now.leader_sent_messages = parts.client.counters().sent_messages;
+        now.leader_received_messages = parts.client.counters().received_messages;
         now.waits = parts.coordinator.Waits();
         if (!now.leader_connected) {
           now.waits.push_back(absl::StrCat("leader ", now.leader_address, ": ",
@@ -41,6 +45,7 @@ absl::StatusOr<DaemonSnapshot> StatusBoard::Status() {
   absl::StatusOr<MoverCounters> counters = parts_.mover.Counters();
   if (counters.ok()) {
     daemon.lanes = std::move(counters->lanes);
+    daemon.regions = counters->regions;
   } else {
     daemon.waits.push_back(absl::StrCat("mover: ", counters.status().message()));
   }

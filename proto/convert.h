@@ -25,6 +25,14 @@ namespace wb {
 [[nodiscard]] std::variant<Registration, Refusals> RegistrationFromProto(const v1::Layout& wire);
 [[nodiscard]] v1::Layout ToProto(const Registration& registration);
 
+/// What equal replicas have in common, as bytes that are the same for all of them: a serialised
+/// v1::Layout of nothing but tensors, role and params.
+[[nodiscard]] std::string ContentsOf(const Registration& registration);
+/// The way back: `identity` has job, role, name and node, and nothing else. Or every reason why the
+/// contents are refused.
+[[nodiscard]] std::variant<Registration, Refusals> RegistrationFromContents(
+    const Registration& identity, std::string_view contents);
+
 /// A layout file, loaded.
 struct LoadedJob {
   Job job;

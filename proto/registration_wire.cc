@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include "proto/convert.h"
 #include "proto/door/strided.h"
 #include "proto/door/tensor_table.h"
@@ -100,18 +103,17 @@ class EmptyBoxes {
 
 }  // namespace
 
-v1::Layout ToProto(const Registration& registration) {
+namespace {
+
+/// All but the worker's name, node and job.
+v1::Layout ContentsToProto(const Registration& registration) {
   const Layout& layout = registration.layout;
   v1::Layout wire;
-  wire.set_job(registration.job);
   for (const Tensor& tensor : registration.tensors) {
     (*wire.mutable_tensors())[tensor.name] = ToProto(tensor);
   }
   v1::Worker& worker = *wire.mutable_worker();
   worker.set_role(layout.role == Role::kTrainer ? v1::TRAINER : v1::ROLLOUT);
-  worker.set_group(layout.name.group);
-  worker.set_rank(layout.name.rank);
-  worker.set_node(layout.node);
   for (const Param& param : layout.params) *worker.add_params() = ToProto(param, layout);
   for (const Piece& piece : layout.pieces) {
     *worker.mutable_params(static_cast<int>(piece.param))->add_pieces() =
@@ -119,6 +121,51 @@ v1::Layout ToProto(const Registration& registration) {
   }
   EmptyBoxes(registration, worker).PutBack();
   return wire;
+}
+
+void Identify(const Registration& registration, v1::Layout& wire) {
+  wire.set_job(registration.job);
+  wire.mutable_worker()->set_group(registration.layout.name.group);
+  wire.mutable_worker()->set_rank(registration.layout.name.rank);
+  wire.mutable_worker()->set_node(registration.layout.node);
+}
+
+Refusals Refused(const Registration& identity, const std::string& text) {
+  return {{"contents", "", identity.layout.name.ToString(), text}};
+}
+
+}  // namespace
+
+v1::Layout ToProto(const Registration& registration) {
+  v1::Layout wire = ContentsToProto(registration);
+  Identify(registration, wire);
+  return wire;
+}
+
+std::string ContentsOf(const Registration& registration) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  ContentsToProto(registration).SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+std::variant<Registration, Refusals> RegistrationFromContents(const Registration& identity,
+                                                              std::string_view contents) {
+  v1::Layout wire;
+  if (!wire.ParseFromArray(contents.data(), static_cast<int>(contents.size()))) {
+    return Refused(identity, "contents: no serialised weightbridge.v1.Layout");
+  }
+  const v1::Role role = identity.layout.role == Role::kTrainer ? v1::TRAINER : v1::ROLLOUT;
+  if (wire.worker().role() != role) {
+    return Refused(identity, "contents: role " + v1::Role_Name(wire.worker().role()) + ", " +
+                                 identity.layout.name.ToString() + " registers as " +
+                                 v1::Role_Name(role));
+  }
+  Identify(identity, wire);
+  return RegistrationFromProto(wire);
 }
 
 }  // namespace wb

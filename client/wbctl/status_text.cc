@@ -87,6 +87,11 @@ Json ToJson(const v1::StatusReply& reply) {
           {"term", reply.term()},
           {"sessions", reply.sessions()},
           {"region_bytes", reply.region_bytes()},
+          {"regions", reply.regions()},
+          {"leader_sent_bytes", reply.leader_sent_bytes()},
+          {"leader_received_bytes", reply.leader_received_bytes()},
+          {"leader_sent_messages", reply.leader_sent_messages()},
+          {"leader_received_messages", reply.leader_received_messages()},
           {"data_address", reply.data_address()},
           {"waits", std::move(waits)},
           {"lanes", std::move(lanes)}};

@@ -45,8 +45,8 @@ void Registrations::Hello(PeerId id, ClusterHello hello) {
 
 void Registrations::Register(Peer& peer, RegisterWorker call) {
   const SessionId session = call.session;
-  const std::string job = call.registration.job;
-  const std::string name = call.registration.layout.name.ToString();
+  const std::string job = call.registration->job;
+  const std::string name = call.registration->layout.name.ToString();
   const absl::Status status = Admit(peer, std::move(call));
   spdlog::info("job={} worker={} node={} session={} register: {}", job, name, peer.hello.node,
                session, status.ToString());
@@ -55,7 +55,7 @@ void Registrations::Register(Peer& peer, RegisterWorker call) {
 }
 
 absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
-  const Layout& layout = call.registration.layout;
+  const Layout& layout = call.registration->layout;
   if (layout.node != peer.hello.node) {
     return absl::InvalidArgumentError(absl::StrCat(layout.name.ToString(), " says node ",
                                                    layout.node, ", its daemon is of node ",
@@ -66,7 +66,7 @@ absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
     return absl::AlreadyExistsError(
         absl::StrCat("session ", call.session, " is registered already, in job ", taken->second));
   }
-  const std::string job = call.registration.job;
+  const std::string job = call.registration->job;
   const bool known = state_.jobs.contains(job);
   if (!known) {
     WB_RETURN_IF_ERROR(MakeRoom());
@@ -77,7 +77,7 @@ absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
                 call.epoch,
                 call.held_version,
                 call.memory,
-                std::make_shared<const Registration>(std::move(call.registration))};
+                std::move(call.registration)};
   LeaderJob& entry = state_.jobs[job];
   entry.name = job;
   absl::Status status = entry.members.Admit(std::move(member));

@@ -18,6 +18,7 @@ struct MoverCounters {
   std::vector<LaneCounters> lanes;   // by peer node, in order of their names
   std::uint64_t refused_chunks = 0;  // malformed, or not of the attempt they name
   std::uint64_t late_chunks = 0;     // of no attempt that we know (any more)
+  std::uint64_t regions = 0;         // of workers
 };
 
 }  // namespace wb

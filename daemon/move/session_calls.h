@@ -33,6 +33,7 @@ struct SessionOpening {
   MemoryState memory = MemoryState::kEmpty;
   Registration registration;
   std::vector<OpenedBuffer> buffers;  // one per buffer of the layout, same order
+  ContentsId contents;                // of the registration; may be left out
 };
 
 struct PublishResult {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -50,6 +51,13 @@ struct ClusterHello {
   std::int32_t pid = 0;
 };
 
+/// Names what equal replicas have in common of their registrations: tensors, role and params.
+struct ContentsId {
+  std::string sha256;       // 32 bytes; empty: not worked out yet
+  std::uint64_t bytes = 0;  // of the contents on the wire
+  friend bool operator==(const ContentsId&, const ContentsId&) = default;
+};
+
 struct RegisterWorker {
   SessionId session;
   Incarnation incarnation;
@@ -57,7 +65,8 @@ struct RegisterWorker {
   Epoch epoch;
   Version held_version;
   MemoryState memory = MemoryState::kEmpty;
-  Registration registration;
+  std::shared_ptr<const Registration> registration;
+  ContentsId contents;  // of `registration`; may be left out
 };
 
 struct UnregisterWorker {

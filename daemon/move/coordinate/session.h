@@ -50,6 +50,7 @@ struct Session {
   Version held_version;
   MemoryState memory = MemoryState::kEmpty;
   std::shared_ptr<const Registration> registration;
+  ContentsId contents;            // of the registration
   std::vector<RegionId> regions;  // one per buffer of the layout
   std::vector<std::uint64_t> offsets;
   Membership membership = Membership::kUnknown;

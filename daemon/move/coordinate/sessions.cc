@@ -54,6 +54,7 @@ void Sessions::Open(SessionOpening opening,
   session.held_version = opening.held_version;
   session.memory = opening.memory;
   opening.registration.layout.node = state_.options.node;
+  session.contents = std::move(opening.contents);
   session.registration = std::make_shared<const Registration>(std::move(opening.registration));
   for (OpenedBuffer& buffer : opening.buffers) {
     const RegionId region(state_.next_region++);
@@ -70,9 +71,9 @@ void Sessions::Open(SessionOpening opening,
 }
 
 void Sessions::Register(const Session& session) {
-  if (!state_.connected) return;  // copying a registration for nothing is not cheap
   state_.Tell(RegisterWorker{session.id, session.incarnation, session.world_size, session.epoch,
-                             session.held_version, session.memory, *session.registration});
+                             session.held_version, session.memory, session.registration,
+                             session.contents});
 }
 
 void Sessions::OnWorkerRegistered(const WorkerRegistered& message) {

@@ -400,7 +400,8 @@ void Executor::End(Attempt& attempt) {
 }
 
 MoverCounters Executor::Counters() const {
-  return {lanes_.Counters(), receiver_.refusals().refused, receiver_.refusals().late};
+  return {lanes_.Counters(), receiver_.refusals().refused, receiver_.refusals().late,
+          regions_.size() - 1};  // one is the arena
 }
 
 }  // namespace wb

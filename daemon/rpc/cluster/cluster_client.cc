@@ -17,11 +17,17 @@
 #include "daemon/rpc/cluster/cluster_convert.h"
 #include "daemon/rpc/cluster/connect_failure.h"
 #include "daemon/rpc/cluster/outgoing.h"
+#include "daemon/rpc/cluster/parts.h"
+#include "daemon/rpc/sha256.h"
 #include "daemon/rpc/tls/credentials.h"
 #include "planner/base/mutex.h"
+#include "proto/convert.h"
 
 namespace wb {
 namespace {
+
+/// Smaller contents go with the registration at once.
+constexpr std::uint64_t kInlineContentsBytes = std::uint64_t{16} * 1024;
 
 /// By address family, so that gRPC resolves no name.
 std::string TargetOf(const TcpAddress& address) {
@@ -42,6 +48,8 @@ class ClusterClient::Stream final
         loop_(client.loop_),
         generation_(generation),
         alive_(client.alive_),
+        counters_(client.counters_),
+        most_bytes_(client.options_.grpc.message_bytes),
         stub_(v1::ClusterService::NewStub(client.channel_)) {
     context_.emplace();
   }
@@ -118,6 +126,8 @@ class ClusterClient::Stream final
  private:
   void Write(v1::ClusterRequest request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (closed_) return;  // the end is on its way to the client
+    counters_->sent_bytes += request.ByteSizeLong();
+    ++counters_->sent_messages;
     const v1::ClusterRequest* now = outgoing_.Push(std::move(request));
     if (now != nullptr) StartWrite(now);
   }
@@ -131,15 +141,27 @@ class ClusterClient::Stream final
 
   void Take();
   void TakeWelcome();
+  void TakePlanBytes();
+  absl::Status PutPlanTogether();
   void Unreadable(const absl::Status& why);
+
+  /// A plan on its way in parts.
+  struct ArrivingPlan {
+    std::uint64_t attempt = 0;
+    std::string bytes;
+    absl::Status fault;  // what was wrong with a part
+  };
 
   ClusterClient& client_;
   EventLoop& loop_;
   const std::uint64_t generation_;
   const std::weak_ptr<const char> alive_;
+  const std::shared_ptr<LinkCounters> counters_;
+  const std::uint64_t most_bytes_;                  // of a plan
   std::unique_ptr<v1::ClusterService::Stub> stub_;  // until OnDone
   v1::ClusterReply reply_;                          // reads follow one another
   std::optional<Term> term_;                        // as reply_
+  ArrivingPlan plan_;                               // as reply_
   std::uint64_t refused_ = 0;                       // as reply_
 
   Mutex mu_;
@@ -153,6 +175,8 @@ class ClusterClient::Stream final
 };
 
 void ClusterClient::Stream::Take() {
+  counters_->received_bytes += reply_.ByteSizeLong();
+  ++counters_->received_messages;
   if (!term_.has_value()) return TakeWelcome();
   if (reply_.term() != term_->value()) {
     if (refused_++ == 0) {
@@ -161,6 +185,12 @@ void ClusterClient::Stream::Take() {
     }
     return;
   }
+  if (reply_.has_plan_bytes()) return TakePlanBytes();
+  if (reply_.has_want_contents()) {
+    return Post([generation = generation_, sha256 = reply_.want_contents().sha256()](
+                    ClusterClient& client) { client.OnWantContents(generation, sha256); });
+  }
+  if (const absl::Status whole = PutPlanTogether(); !whole.ok()) return Unreadable(whole);
   absl::StatusOr<FromLeader> message = FromLeaderFromProto(reply_);
   if (!message.ok()) return Unreadable(message.status());
   Post([generation = generation_, message = *std::move(message)](ClusterClient& client) {
@@ -177,6 +207,36 @@ void ClusterClient::Stream::TakeWelcome() {
   Post([generation = generation_, term = *term_](ClusterClient& client) {
     client.OnWelcome(generation, term);
   });
+}
+
+/// What is wrong with a part is told when its PrepareAttempt comes.
+void ClusterClient::Stream::TakePlanBytes() {
+  const v1::PlanBytes& part = reply_.plan_bytes();
+  if (part.offset() == 0 || part.attempt() != plan_.attempt) plan_ = {part.attempt(), {}, {}};
+  if (plan_.fault.ok()) {
+    plan_.fault = AddPart(part.offset(), part.data(), most_bytes_, plan_.bytes);
+  }
+}
+
+/// Puts the plan that came in parts where the rest of its PrepareAttempt is.
+absl::Status ClusterClient::Stream::PutPlanTogether() {
+  if (!reply_.has_prepare() || reply_.prepare().plan_bytes() == 0) return absl::OkStatus();
+  v1::PrepareAttempt& prepare = *reply_.mutable_prepare();
+  ArrivingPlan plan = std::exchange(plan_, {});
+  if (plan.attempt != prepare.attempt()) {
+    return absl::InvalidArgumentError("plan: no part of it has come");
+  }
+  if (!plan.fault.ok()) {
+    return {plan.fault.code(), absl::StrCat("plan: ", plan.fault.message())};
+  }
+  if (plan.bytes.size() != prepare.plan_bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat("plan: ", plan.bytes.size(), " bytes of ",
+                                                   prepare.plan_bytes(), " have come"));
+  }
+  if (!prepare.mutable_plan()->ParseFromString(plan.bytes)) {
+    return absl::InvalidArgumentError("plan: its parts are no weightbridge.v1.Plan");
+  }
+  return absl::OkStatus();
 }
 
 /// A plan part that we cannot read fails its attempt; any other such message ends the stream.
@@ -227,21 +287,65 @@ void ClusterClient::Connect() {
 
 void ClusterClient::Send(ToLeader message) {
   if (!term_.has_value() || events_ == nullptr) return;
+  if (auto* worker = std::get_if<RegisterWorker>(&message)) return Register(std::move(*worker));
+  if (const auto* left = std::get_if<UnregisterWorker>(&message)) Withdraw(left->session);
   v1::ClusterRequest wire = ToProto(message, *term_);
   const std::size_t bytes = wire.ByteSizeLong();
   if (bytes <= static_cast<std::size_t>(MaxMessageBytes(options_.grpc))) {
     return stream_->Send(std::move(wire));
   }
-  const absl::Status too_large = absl::ResourceExhaustedError(
-      absl::StrCat(NameOf(wire), " has ", bytes, " bytes, limits.message_bytes allows ",
-                   options_.grpc.message_bytes));
-  spdlog::error("to the leader: {}", too_large.ToString());
-  if (const auto* worker = std::get_if<RegisterWorker>(&message)) {
-    loop_.Post([this, alive = std::weak_ptr(alive_), generation = generation_,
-                refused = WorkerRegistered{worker->session, too_large}] {
+  spdlog::error("to the leader: {} has {} bytes, limits.message_bytes allows {}", NameOf(wire),
+                bytes, options_.grpc.message_bytes);
+}
+
+/// Offers contents by their digest, where they are worth a question and its answer.
+void ClusterClient::Register(RegisterWorker worker) {
+  if (worker.contents.bytes == 0) {
+    const std::string contents = ContentsOf(*worker.registration);
+    worker.contents = {Sha256(contents), contents.size()};
+  }
+  const std::uint64_t bytes = worker.contents.bytes;
+  if (bytes > options_.grpc.message_bytes) {
+    const absl::Status too_large = absl::ResourceExhaustedError(
+        absl::StrCat("register_worker: the layout has ", bytes,
+                     " bytes, limits.message_bytes allows ", options_.grpc.message_bytes));
+    spdlog::error("to the leader: {}", too_large.ToString());
+    return loop_.Post([this, alive = std::weak_ptr(alive_), generation = generation_,
+                       refused = WorkerRegistered{worker.session, too_large}] {
       if (!alive.expired()) OnMessage(generation, refused);
     });
   }
+  if (bytes <= kInlineContentsBytes) {
+    worker.contents = {};
+  } else {
+    Offered& offered = offered_[worker.contents.sha256];
+    offered.registration = worker.registration;
+    offered.sessions.insert(worker.session);
+  }
+  stream_->Send(ToProto(worker, *term_));
+}
+
+void ClusterClient::Withdraw(const SessionId& session) {
+  for (auto it = offered_.begin(); it != offered_.end();) {
+    const auto entry = it++;
+    entry->second.sessions.erase(session);
+    if (entry->second.sessions.empty()) offered_.erase(entry);
+  }
+}
+
+void ClusterClient::OnWantContents(std::uint64_t generation, const std::string& sha256) {
+  if (generation != generation_ || events_ == nullptr || !term_.has_value()) return;
+  const auto found = offered_.find(sha256);
+  if (found == offered_.end()) return;  // its sessions have gone, and the leader hears of it
+  const std::string contents = ContentsOf(*found->second.registration);
+  ForEachPart(contents, [&](std::uint64_t offset, std::string_view part) {
+    v1::ClusterRequest wire;
+    wire.set_term(term_->value());
+    wire.mutable_contents_part()->set_sha256(sha256);
+    wire.mutable_contents_part()->set_offset(offset);
+    wire.mutable_contents_part()->set_data(part.data(), part.size());
+    stream_->Send(std::move(wire));
+  });
 }
 
 void ClusterClient::OnWelcome(std::uint64_t generation, Term term) {
@@ -257,6 +361,7 @@ void ClusterClient::OnWelcome(std::uint64_t generation, Term term) {
 
 void ClusterClient::OnMessage(std::uint64_t generation, FromLeader message) {
   if (generation != generation_ || events_ == nullptr || !term_.has_value()) return;
+  if (const auto* answer = std::get_if<WorkerRegistered>(&message)) Withdraw(answer->session);
   events_->OnLeaderMessage(std::move(message));
 }
 
@@ -266,6 +371,7 @@ void ClusterClient::OnEnd(std::uint64_t generation, const absl::Status& ended) {
   const absl::Status why =
       was_connected ? ended : ExplainConnectFailure(ended, options_.grpc.tls.get());
   term_.reset();
+  offered_.clear();
   // The first of a row that fail alike is told; a leader that stays away would fill the log.
   if (failures_++ == 0 || why != last_error_) {
     spdlog::warn("leader={} lost: {}", options_.leader.ToString(), why.ToString());

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,6 +31,14 @@ struct ClusterClientOptions {
   GrpcOptions grpc;
   std::chrono::milliseconds first_backoff{50};
   std::chrono::milliseconds longest_backoff{1'000};
+};
+
+/// What went to leaders and came from them, as serialised. Thread-safe.
+struct LinkCounters {
+  std::atomic<std::uint64_t> sent_bytes{0};
+  std::atomic<std::uint64_t> received_bytes{0};
+  std::atomic<std::uint64_t> sent_messages{0};
+  std::atomic<std::uint64_t> received_messages{0};
 };
 
 /// The daemon's stream to its leader. When it breaks it is made again, after a wait that doubles up
@@ -56,11 +67,20 @@ class ClusterClient final : public LeaderLink {
   std::optional<Term> term() const { return term_; }
   /// Why there is no leader now; OK while there is one.
   const absl::Status& last_error() const { return last_error_; }
+  const LinkCounters& counters() const { return *counters_; }
 
  private:
   class Stream;
+  /// Contents that the leader may want until it has answered the last of their sessions.
+  struct Offered {
+    std::shared_ptr<const Registration> registration;
+    std::set<SessionId> sessions;
+  };
 
   void Connect();
+  void Register(RegisterWorker worker);
+  void Withdraw(const SessionId& session);
+  void OnWantContents(std::uint64_t generation, const std::string& sha256);
   void OnWelcome(std::uint64_t generation, Term term);
   void OnMessage(std::uint64_t generation, FromLeader message);
   void OnEnd(std::uint64_t generation, const absl::Status& ended);
@@ -75,6 +95,8 @@ class ClusterClient final : public LeaderLink {
   std::uint64_t failures_ = 0;    // in a row
   std::optional<Term> term_;
   std::optional<TimerId> retry_;
+  std::map<std::string, Offered> offered_;  // by digest; of this stream
+  const std::shared_ptr<LinkCounters> counters_ = std::make_shared<LinkCounters>();
   absl::Status last_error_ = absl::UnavailableError("not connected yet");
   std::shared_ptr<const char> alive_ = std::make_shared<const char>();
 };

@@ -16,23 +16,26 @@
 #include "weightbridge/v1/cluster.grpc.pb.h"
 
 #include "daemon/rpc/cluster/cluster_convert.h"
+#include "daemon/rpc/cluster/layout_intake.h"
 #include "daemon/rpc/cluster/outgoing.h"
+#include "daemon/rpc/cluster/parts.h"
 #include "daemon/rpc/tls/credentials.h"
 #include "planner/base/mutex.h"
 
 namespace wb {
 
-/// The gRPC service with its streams. Thread-safe. Locks are taken in the order service, stream.
+/// The gRPC service with its streams. Thread-safe. Locks are taken in the order intake,
+/// service, stream.
 class ClusterServer::Service final : public v1::ClusterService::CallbackService {
  public:
   Service(EventLoop& loop, Term term, GrpcOptions options)
-      : loop_(loop), term_(term), options_(options) {}
+      : loop_(loop), term_(term), options_(options), intake_(options.message_bytes, Sinks()) {}
 
   absl::Status Listen(TcpAddress& address, PeerEvents& events);
   void Send(PeerId peer, const FromLeader& message);
   void Close(PeerId peer, const absl::Status& status);
   void Shutdown(std::chrono::system_clock::time_point deadline);
-  std::uint64_t refused() const { return refused_.load(); }
+  std::uint64_t refused() const { return refused_.load() + intake_.stale_parts(); }
 
   grpc::ServerBidiReactor<v1::ClusterRequest, v1::ClusterReply>* Attach(
       grpc::CallbackServerContext* context) override;
@@ -40,6 +43,10 @@ class ClusterServer::Service final : public v1::ClusterService::CallbackService 
  private:
   class Stream;
 
+  IntakeSinks Sinks();
+  void Report(PeerId peer, ToLeader message);
+  void SendWire(PeerId peer, v1::ClusterReply wire);
+  void SendPrepare(PeerId peer, v1::ClusterReply wire);
   void RefuseToSend(PeerId peer, const FromLeader& message, const v1::ClusterReply& wire);
 
   EventLoop& loop_;
@@ -48,6 +55,7 @@ class ClusterServer::Service final : public v1::ClusterService::CallbackService 
   PeerEvents* events_ = nullptr;  // set before the server listens
   std::atomic<std::uint64_t> refused_{0};
   std::unique_ptr<grpc::Server> server_;
+  LayoutIntake intake_;
 
   Mutex mu_;
   std::uint64_t next_peer_ ABSL_GUARDED_BY(mu_) = 1;
@@ -105,6 +113,7 @@ class ClusterServer::Service::Stream final
  private:
   bool Take();
   bool TakeHello();
+  void Pass(ToLeader message);
   bool Unreadable(const absl::Status& why);
   void Lost();
   void FinishNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -137,13 +146,26 @@ bool ClusterServer::Service::Stream::Take() {
     return true;
   }
   if (request_.has_hello()) return Unreadable(absl::InvalidArgumentError("a second hello"));
+  if (request_.has_contents_part()) {
+    service_.intake_.Take(peer_, request_.contents_part());
+    return true;
+  }
   absl::StatusOr<ToLeader> message = ToLeaderFromProto(request_);
   if (!message.ok()) return Unreadable(message.status());
-  service_.loop_.Post(
-      [events = service_.events_, peer = peer_, message = *std::move(message)]() mutable {
-        events->OnMessage(peer, std::move(message));
-      });
+  Pass(*std::move(message));
   return true;
+}
+
+/// Workers whose contents come by digest go through the intake, all else to the leader.
+void ClusterServer::Service::Stream::Pass(ToLeader message) {
+  if (auto* worker = std::get_if<RegisterWorker>(&message);
+      worker != nullptr && worker->contents.bytes != 0) {
+    return service_.intake_.Register(peer_, std::move(*worker));
+  }
+  if (const auto* left = std::get_if<UnregisterWorker>(&message)) {
+    service_.intake_.Forget(peer_, left->session);
+  }
+  service_.Report(peer_, std::move(message));
 }
 
 bool ClusterServer::Service::Stream::TakeHello() {
@@ -156,10 +178,7 @@ bool ClusterServer::Service::Stream::TakeHello() {
   name_ = absl::StrCat("node ", hello.node, " (pid ", hello.pid, " on ", hello.host, ")");
   greeted_ = true;
   spdlog::debug("peer={} {} attached", peer_.value(), name_);
-  service_.loop_.Post(
-      [events = service_.events_, peer = peer_, message = *std::move(message)]() mutable {
-        events->OnMessage(peer, std::move(message));
-      });
+  service_.Report(peer_, *std::move(message));
   return true;
 }
 
@@ -179,6 +198,7 @@ bool ClusterServer::Service::Stream::Unreadable(const absl::Status& why) {
 void ClusterServer::Service::Stream::Lost() {
   if (greeted_) {
     greeted_ = false;
+    service_.intake_.Forget(peer_);
     service_.loop_.Post([events = service_.events_, peer = peer_, name = name_] {
       events->OnPeerLost(peer, absl::UnavailableError(absl::StrCat(name, " is gone")));
     });
@@ -226,11 +246,56 @@ absl::Status ClusterServer::Service::Listen(TcpAddress& address, PeerEvents& eve
   return absl::OkStatus();
 }
 
+IntakeSinks ClusterServer::Service::Sinks() {
+  return {[this](PeerId peer, RegisterWorker call) { Report(peer, std::move(call)); },
+          [this](PeerId peer, const WorkerRegistered& refused) {
+            spdlog::warn("peer={} session={} refused: {}", peer.value(), refused.session,
+                         refused.status.ToString());
+            SendWire(peer, ToProto(refused, term_));
+          },
+          [this](PeerId peer, const std::string& sha256) {
+            v1::ClusterReply wire;
+            wire.set_term(term_.value());
+            wire.mutable_want_contents()->set_sha256(sha256);
+            SendWire(peer, std::move(wire));
+          }};
+}
+
+void ClusterServer::Service::Report(PeerId peer, ToLeader message) {
+  loop_.Post([events = events_, peer, message = std::move(message)]() mutable {
+    events->OnMessage(peer, std::move(message));
+  });
+}
+
 void ClusterServer::Service::Send(PeerId peer, const FromLeader& message) {
   v1::ClusterReply wire = ToProto(message, term_);
   if (wire.ByteSizeLong() > static_cast<std::size_t>(MaxMessageBytes(options_))) {
     return RefuseToSend(peer, message, wire);
   }
+  if (wire.has_prepare()) return SendPrepare(peer, std::move(wire));
+  SendWire(peer, std::move(wire));
+}
+
+/// A large plan goes before, in parts.
+void ClusterServer::Service::SendPrepare(PeerId peer, v1::ClusterReply wire) {
+  v1::PrepareAttempt& prepare = *wire.mutable_prepare();
+  if (prepare.plan().ByteSizeLong() > kPartBytes) {
+    const std::string plan = prepare.plan().SerializeAsString();
+    ForEachPart(plan, [&](std::uint64_t offset, std::string_view part) {
+      v1::ClusterReply bytes;
+      bytes.set_term(term_.value());
+      bytes.mutable_plan_bytes()->set_attempt(prepare.attempt());
+      bytes.mutable_plan_bytes()->set_offset(offset);
+      bytes.mutable_plan_bytes()->set_data(part.data(), part.size());
+      SendWire(peer, std::move(bytes));
+    });
+    prepare.clear_plan();
+    prepare.set_plan_bytes(plan.size());
+  }
+  SendWire(peer, std::move(wire));
+}
+
+void ClusterServer::Service::SendWire(PeerId peer, v1::ClusterReply wire) {
   const MutexLock lock(mu_);
   const auto found = streams_.find(peer);
   if (found != streams_.end()) found->second->Send(std::move(wire));

@@ -229,6 +229,8 @@ absl::StatusOr<FromLeader> FromLeaderFromProto(const v1::ClusterReply& wire) {
       return Read(wire.finish_receive());
     case v1::ClusterReply::kHeartbeat:
       return Heartbeat{};
+    case v1::ClusterReply::kWantContents:  // between the two ends of the stream
+    case v1::ClusterReply::kPlanBytes:
     case v1::ClusterReply::BODY_NOT_SET:
       break;
   }

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "daemon/rpc/cluster/cluster_convert.h"
+#include "daemon/rpc/sha256.h"
 #include "daemon/rpc/wire_values.h"
 #include "planner/base/status_macros.h"
 #include "planner/model/layout.h"
@@ -32,20 +34,39 @@ absl::StatusOr<ToLeader> Read(const v1::ClusterHello& wire) {
                       wire.host(),         wire.pid()};
 }
 
+/// Contents that come by digest leave the layout with the worker's identity alone.
+absl::StatusOr<ContentsId> ReadContents(const v1::RegisterWorker& wire) {
+  if (!wire.has_contents()) return ContentsId{};
+  const v1::Contents& contents = wire.contents();
+  if (contents.sha256().size() != kSha256Bytes) {
+    return WrongField("contents.sha256", absl::StrCat("has ", contents.sha256().size(),
+                                                      " bytes, want ", kSha256Bytes));
+  }
+  if (contents.bytes() == 0) return WrongField("contents.bytes", "is 0");
+  if (!wire.layout().tensors().empty() || !wire.layout().aliases().empty() ||
+      !wire.layout().worker().params().empty()) {
+    return WrongField("layout", "has tensors or params beside those of its contents");
+  }
+  return ContentsId{contents.sha256(), contents.bytes()};
+}
+
 absl::StatusOr<ToLeader> Read(const v1::RegisterWorker& wire) {
   WB_RETURN_IF_ERROR(CheckSession(wire.session()));
   WB_RETURN_IF_ERROR(CheckWorldSize(wire.world_size()));
   WB_ASSIGN_OR_RETURN(const MemoryState memory, MemoryStateFromProto(wire.memory()));
   WB_RETURN_IF_ERROR(CheckHeld(memory, Version(wire.held_version())));
+  WB_ASSIGN_OR_RETURN(ContentsId contents, ReadContents(wire));
   std::variant<Registration, Refusals> checked = RegistrationFromProto(wire.layout());
   if (const auto* refusals = std::get_if<Refusals>(&checked)) return ToStatus(*refusals);
-  return RegisterWorker{wire.session(),
-                        Incarnation(wire.incarnation()),
-                        wire.world_size(),
-                        Epoch(wire.epoch()),
-                        Version(wire.held_version()),
-                        memory,
-                        std::get<Registration>(std::move(checked))};
+  return RegisterWorker{
+      wire.session(),
+      Incarnation(wire.incarnation()),
+      wire.world_size(),
+      Epoch(wire.epoch()),
+      Version(wire.held_version()),
+      memory,
+      std::make_shared<const Registration>(std::get<Registration>(std::move(checked))),
+      std::move(contents)};
 }
 
 absl::StatusOr<ToLeader> Read(const v1::UnregisterWorker& wire) {
@@ -113,6 +134,16 @@ void Write(const ClusterHello& value, v1::ClusterRequest& wire) {
   hello.set_pid(value.pid);
 }
 
+/// The worker itself, without what its equal replicas have as well.
+Registration IdentityOf(const Registration& registration) {
+  Registration identity;
+  identity.job = registration.job;
+  identity.layout.role = registration.layout.role;
+  identity.layout.name = registration.layout.name;
+  identity.layout.node = registration.layout.node;
+  return identity;
+}
+
 void Write(const RegisterWorker& value, v1::ClusterRequest& wire) {
   v1::RegisterWorker& message = *wire.mutable_register_worker();
   message.set_session(value.session);
@@ -121,7 +152,13 @@ void Write(const RegisterWorker& value, v1::ClusterRequest& wire) {
   message.set_epoch(value.epoch.value());
   message.set_held_version(value.held_version.value());
   message.set_memory(ToProto(value.memory));
-  *message.mutable_layout() = ToProto(value.registration);
+  if (value.contents.bytes == 0) {
+    *message.mutable_layout() = ToProto(*value.registration);
+    return;
+  }
+  *message.mutable_layout() = ToProto(IdentityOf(*value.registration));
+  message.mutable_contents()->set_sha256(value.contents.sha256);
+  message.mutable_contents()->set_bytes(value.contents.bytes);
 }
 
 void Write(const UnregisterWorker& value, v1::ClusterRequest& wire) {
@@ -210,6 +247,7 @@ absl::StatusOr<ToLeader> ToLeaderFromProto(const v1::ClusterRequest& wire) {
       return Read(wire.committed());
     case v1::ClusterRequest::kHeartbeat:
       return Heartbeat{};
+    case v1::ClusterRequest::kContentsPart:  // part of a message: put together before it is read
     case v1::ClusterRequest::BODY_NOT_SET:
       break;
   }

@@ -29,6 +29,7 @@ struct LocalDoorOptions {
   std::function<SessionId()> new_session_id;       // 128 random bits in hex
   std::chrono::milliseconds join_timeout{10'000};  // for a client to send its join
   std::chrono::milliseconds linger{2'000};         // for a refused one to read why
+  int work_threads = 2;  // that check layouts and make workers' memory present
 };
 
 /// The local door: accepts workers on `worker.sock`, a LocalSession each, within the limits.
@@ -70,6 +71,7 @@ class LocalDoor final : public SessionNotices {
 
   EventLoop& loop_;
   Admission admission_;
+  WorkThreads work_;  // outlives the sessions: what they have begun ends with them
   SessionContext context_;
   std::function<void()> when_quiet_;
   FdHandle listener_;

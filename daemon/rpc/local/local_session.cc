@@ -1,7 +1,9 @@
 #include "daemon/rpc/local/local_session.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -38,6 +40,22 @@ std::uint32_t Interest(bool unsent) {
   return unsent ? std::uint32_t{EPOLLIN} | std::uint32_t{EPOLLOUT} : std::uint32_t{EPOLLIN};
 }
 
+/// On a work thread. Each buffer's pages, as long as somebody wants them.
+absl::Status PopulateAll(const std::vector<OpenedBuffer>& buffers,
+                         const std::string& worker,
+                         const std::atomic<bool>& cancelled,
+                         std::atomic<std::size_t>& at) {
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    at.store(i);
+    const absl::Status status = buffers[i].region.Populate([&] { return !cancelled.load(); });
+    if (!status.ok()) {
+      return {status.code(),
+              absl::StrCat("buffer '", buffers[i].name, "' of ", worker, ": ", status.message())};
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 LocalSession::LocalSession(SessionContext& context, FdHandle socket, std::function<void()> ended)
@@ -49,6 +67,7 @@ LocalSession::LocalSession(SessionContext& context, FdHandle socket, std::functi
       join_(context.join, ticket_) {}
 
 LocalSession::~LocalSession() {
+  CancelPopulating();
   if (timer_.has_value()) context_.loop.Cancel(*timer_);
   if (socket_) context_.loop.Unwatch(socket_.get());
 }
@@ -79,13 +98,23 @@ bool LocalSession::moving() const {
   return false;
 }
 
+std::uint32_t LocalSession::Interest() const {
+  std::uint32_t events = paused_ ? 0 : std::uint32_t{EPOLLIN};
+  if (!unsent_.empty()) events |= std::uint32_t{EPOLLOUT};
+  return events;
+}
+
 void LocalSession::OnReady(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) SendUnsent();
+  // What a client said before it went away is of no use any more while nothing is read.
+  if (paused_ && (events & (std::uint32_t{EPOLLHUP} | std::uint32_t{EPOLLERR})) != 0) {
+    return End("closed its connection");
+  }
   if (step_ != Step::kEnded) ReceiveSome();
 }
 
 void LocalSession::ReceiveSome() {
-  for (int i = 0; i < kPacketsPerTurn && step_ != Step::kEnded; ++i) {
+  for (int i = 0; i < kPacketsPerTurn && step_ != Step::kEnded && !paused_; ++i) {
     Packet packet;
     const absl::StatusOr<ReceiveOutcome> outcome =
         ReceivePacket(socket_.get(), context_.buffer, packet);
@@ -117,7 +146,10 @@ void LocalSession::OnPacket(Packet packet) {
 void LocalSession::OnMessage(const v1::ClientMessage& message, std::vector<FdHandle> descriptors) {
   if (step_ == Step::kJoining && message.body_case() != v1::ClientMessage::kJoinFinish) {
     const absl::Status taken = join_.Take(message, std::move(descriptors));
-    if (!taken.ok()) RefuseOn(message.id(), taken);
+    if (!taken.ok()) return RefuseOn(message.id(), taken);
+    if (std::optional<SessionJoin::LayoutCheck> check = join_.TakeLayoutCheck()) {
+      CheckLayout(message.id(), *std::move(check));
+    }
     return;
   }
   if (!descriptors.empty()) {
@@ -126,11 +158,34 @@ void LocalSession::OnMessage(const v1::ClientMessage& message, std::vector<FdHan
                                                    " descriptors, want none")));
   }
   if (step_ == Step::kJoining) return OnJoinFinish(message);
-  if (step_ == Step::kOpening) {
+  if (step_ == Step::kOpening || step_ == Step::kPopulating) {
     return RefuseOn(message.id(), absl::FailedPreconditionError(absl::StrCat(
                                       NameOf(message), " before the reply to join_finish")));
   }
   OnCall(message);
+}
+
+void LocalSession::CheckLayout(std::uint64_t id, SessionJoin::LayoutCheck check) {
+  paused_ = true;
+  const absl::Status watched = context_.loop.ChangeWatch(socket_.get(), Interest());
+  if (!watched.ok()) return End(std::string(watched.message()));
+  context_.work.Submit(
+      [this, id, check = std::move(check), alive = std::weak_ptr(alive_), loop = &context_.loop] {
+        using Checked = absl::StatusOr<SessionJoin::CheckedLayout>;
+        loop->Post([this, id, alive, checked = std::make_shared<Checked>(check())] {
+          if (!alive.expired()) OnLayoutChecked(id, std::move(*checked));
+        });
+      });
+}
+
+void LocalSession::OnLayoutChecked(std::uint64_t id,
+                                   absl::StatusOr<SessionJoin::CheckedLayout> checked) {
+  if (step_ != Step::kJoining) return;  // refused meanwhile, or gone
+  paused_ = false;
+  const absl::Status status = join_.SetLayout(std::move(checked));
+  if (!status.ok()) return RefuseOn(id, status);
+  const absl::Status watched = context_.loop.ChangeWatch(socket_.get(), Interest());
+  if (!watched.ok()) End(std::string(watched.message()));
 }
 
 void LocalSession::OnJoinFinish(const v1::ClientMessage& message) {
@@ -143,12 +198,63 @@ void LocalSession::OnJoinFinish(const v1::ClientMessage& message) {
   if (timer_.has_value()) context_.loop.Cancel(*timer_);
   timer_.reset();
   id_ = opening->session;
+  Populate(message.id(), *std::move(opening), DeadlineOf(message));
+}
+
+/// The memory is made present by a work thread, which stops when the session ends or `deadline` has
+/// passed.
+void LocalSession::Populate(std::uint64_t id, SessionOpening opening, Clock::time_point deadline) {
+  step_ = Step::kPopulating;
+  populating_ = std::make_shared<Populating>();
+  populating_->opening = std::move(opening);
+  populating_->worker = join_.name();
+  timer_ = context_.loop.At(deadline, [this, id] {
+    timer_.reset();
+    OnPopulateDeadline(id);
+  });
+  context_.work.Submit([this, id, deadline, work = populating_, alive = std::weak_ptr(alive_),
+                        loop = &context_.loop]() mutable {
+    const absl::Status status =
+        PopulateAll(work->opening.buffers, work->worker, work->cancelled, work->buffer);
+    // Of a session that has gone the memory is let go here, not on the loop.
+    work.reset();
+    loop->Post([this, id, status, deadline, alive] {
+      if (!alive.expired()) OnPopulated(id, status, deadline);
+    });
+  });
+}
+
+void LocalSession::OnPopulateDeadline(std::uint64_t id) {
+  const std::vector<OpenedBuffer>& buffers = populating_->opening.buffers;
+  const std::size_t at = populating_->buffer.load();
+  std::string text = absl::StrCat("the memory of ", join_.name(), " is not present in time: ", at,
+                                  " of ", buffers.size(), " buffers are");
+  if (at < buffers.size()) {
+    absl::StrAppend(&text, ", next '", buffers[at].name, "' of ", buffers[at].region.bytes(),
+                    " bytes");
+  }
+  RefuseOn(id, absl::DeadlineExceededError(text));
+}
+
+void LocalSession::OnPopulated(std::uint64_t id,
+                               const absl::Status& status,
+                               Clock::time_point deadline) {
+  if (step_ != Step::kPopulating) return;
+  if (timer_.has_value()) context_.loop.Cancel(*timer_);
+  timer_.reset();
+  const std::shared_ptr<Populating> work = std::exchange(populating_, nullptr);
+  if (!status.ok()) return RefuseOn(id, status);
   step_ = Step::kOpening;
-  context_.calls.OpenSession(
-      *std::move(opening), DeadlineOf(message),
-      [this, id = message.id(), alive = std::weak_ptr(alive_)](const absl::Status& status) {
-        if (!alive.expired()) OnOpened(id, status);
-      });
+  context_.calls.OpenSession(std::move(work->opening), deadline,
+                             [this, id, alive = std::weak_ptr(alive_)](const absl::Status& opened) {
+                               if (!alive.expired()) OnOpened(id, opened);
+                             });
+}
+
+void LocalSession::CancelPopulating() {
+  if (populating_ == nullptr) return;
+  populating_->cancelled.store(true);
+  populating_.reset();
 }
 
 void LocalSession::OnOpened(std::uint64_t id, const absl::Status& status) {
@@ -268,7 +374,7 @@ void LocalSession::SendUnsent() {
     if (*outcome == SendOutcome::kNoRoom) break;
     unsent_.pop_front();
   }
-  const absl::Status watched = context_.loop.ChangeWatch(socket_.get(), Interest(unsent()));
+  const absl::Status watched = context_.loop.ChangeWatch(socket_.get(), Interest());
   if (!watched.ok()) return End(std::string(watched.message()));
   // No more will come; the client sees the end once it has read all that was said.
   if (step_ == Step::kRefused && unsent_.empty()) ::shutdown(socket_.get(), SHUT_WR);
@@ -284,6 +390,8 @@ void LocalSession::RefuseOn(std::uint64_t id, const absl::Status& why) {
   const std::string reason = absl::StrCat("refused: ", why.ToString());
   spdlog::warn("session={} {} {}", id_.empty() ? "-" : id_, Who(), reason);
   CloseCalls(reason);
+  CancelPopulating();
+  paused_ = false;
   step_ = Step::kRefused;
   if (timer_.has_value()) context_.loop.Cancel(*timer_);
   timer_ = context_.loop.At(context_.loop.Now() + context_.linger, [this] {
@@ -307,6 +415,7 @@ void LocalSession::End(const std::string& reason) {
     spdlog::info("session={} {} {}", id_.empty() ? "-" : id_, Who(), reason);
   }
   CloseCalls(reason);
+  CancelPopulating();
   step_ = Step::kEnded;
   context_.loop.Unwatch(socket_.get());
   socket_.Reset();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,6 +21,7 @@
 #include "planner/base/fd_handle.h"
 #include "proto/v1.h"
 #include "transport/loop/event_loop.h"
+#include "transport/loop/work_threads.h"
 
 namespace wb {
 
@@ -26,6 +29,7 @@ namespace wb {
 struct SessionContext {
   EventLoop& loop;
   SessionCalls& calls;
+  WorkThreads& work;  // for what is too long for the loop
   Admission& admission;
   JoinLimits join;
   Incarnation incarnation;                    // of the daemon
@@ -64,14 +68,28 @@ class LocalSession {
   bool unsent() const { return !unsent_.empty(); }
 
  private:
-  enum class Step : std::uint8_t { kJoining, kOpening, kOpen, kRefused, kEnded };
+  enum class Step : std::uint8_t { kJoining, kPopulating, kOpening, kOpen, kRefused, kEnded };
+  /// A session whose memory is being made present by a work thread.
+  struct Populating {
+    SessionOpening opening;
+    std::string worker;
+    std::atomic<bool> cancelled{false};
+    std::atomic<std::size_t> buffer{0};  // that is being made present
+  };
   using Clock = SessionCalls::Clock;
 
   void OnReady(std::uint32_t events);
   void ReceiveSome();
   void OnPacket(Packet packet);
   void OnMessage(const v1::ClientMessage& message, std::vector<FdHandle> descriptors);
+  void CheckLayout(std::uint64_t id, SessionJoin::LayoutCheck check);
+  void OnLayoutChecked(std::uint64_t id, absl::StatusOr<SessionJoin::CheckedLayout> checked);
   void OnJoinFinish(const v1::ClientMessage& message);
+  void Populate(std::uint64_t id, SessionOpening opening, Clock::time_point deadline);
+  void OnPopulateDeadline(std::uint64_t id);
+  void OnPopulated(std::uint64_t id, const absl::Status& status, Clock::time_point deadline);
+  void CancelPopulating();
+  std::uint32_t Interest() const;
   void OnOpened(std::uint64_t id, const absl::Status& status);
   void OnCall(const v1::ClientMessage& message);
   void Call(const v1::ClientMessage& message);
@@ -93,6 +111,8 @@ class LocalSession {
   Step step_ = Step::kJoining;
   AdmissionTicket ticket_;
   SessionJoin join_;
+  std::shared_ptr<Populating> populating_;
+  bool paused_ = false;  // nothing is read: the layout is being checked
   SessionId id_;
   std::uint64_t last_id_ = 0;                                // of the client's last message
   std::optional<TimerId> timer_;                             // of the join, or of the linger

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 
 #include "daemon/rpc/local/client_messages.h"
+#include "daemon/rpc/sha256.h"
 #include "daemon/rpc/wire_values.h"
 #include "planner/base/status_macros.h"
 #include "planner/model/layout.h"
@@ -51,6 +52,26 @@ absl::Status CheckSame(const v1::JoinRequest& request, const v1::Layout& layout)
   return absl::OkStatus();
 }
 
+absl::StatusOr<SessionJoin::CheckedLayout> CheckLayout(const v1::JoinRequest& request,
+                                                       const std::string& node,
+                                                       const std::string& bytes) {
+  v1::Layout wire;
+  if (!wire.ParseFromString(bytes)) return WrongField("layout", "is no weightbridge.v1.Layout");
+  WB_RETURN_IF_ERROR(CheckSame(request, wire));
+  // A worker is where its daemon is; a client that was not told the node may leave it out.
+  if (wire.worker().node().empty()) wire.mutable_worker()->set_node(node);
+  if (wire.worker().node() != node) {
+    return WrongField("layout.worker.node",
+                      absl::StrFormat("'%s', this daemon is '%s'", wire.worker().node(), node));
+  }
+  std::variant<Registration, Refusals> checked = RegistrationFromProto(wire);
+  wire.Clear();
+  if (const auto* refusals = std::get_if<Refusals>(&checked)) return ToStatus(*refusals);
+  Registration& registration = std::get<Registration>(checked);
+  const std::string contents = ContentsOf(registration);
+  return SessionJoin::CheckedLayout{std::move(registration), {Sha256(contents), contents.size()}};
+}
+
 }  // namespace
 
 absl::Status SessionJoin::Take(const v1::ClientMessage& message,
@@ -81,6 +102,9 @@ absl::Status SessionJoin::OutOfOrder(const v1::ClientMessage& message) const {
       return absl::FailedPreconditionError(
           absl::StrCat(NameOf(message), " out of order, want layout_part: ", layout_bytes_.size(),
                        " of ", request_.layout_bytes(), " bytes of the layout are here"));
+    case Step::kCheck:
+      return absl::FailedPreconditionError(
+          absl::StrCat(NameOf(message), " out of order, the layout is being checked"));
     case Step::kBuffers:
       return absl::FailedPreconditionError(absl::StrCat(
           NameOf(message), " out of order, want attach_buffer or join_finish: ", attached_, " of ",
@@ -118,26 +142,21 @@ absl::Status SessionJoin::TakeLayoutPart(const v1::LayoutPart& part) {
                                    request_.layout_bytes()));
   }
   layout_bytes_ += part.data();
-  if (layout_bytes_.size() < request_.layout_bytes()) return absl::OkStatus();
-  return TakeLayout();
+  if (layout_bytes_.size() == request_.layout_bytes()) step_ = Step::kCheck;
+  return absl::OkStatus();
 }
 
-absl::Status SessionJoin::TakeLayout() {
-  v1::Layout wire;
-  if (!wire.ParseFromString(layout_bytes_)) {
-    return WrongField("layout", "is no weightbridge.v1.Layout");
-  }
-  layout_bytes_ = std::string();
-  WB_RETURN_IF_ERROR(CheckSame(request_, wire));
-  // A worker is where its daemon is; a client that was not told the node may leave it out.
-  if (wire.worker().node().empty()) wire.mutable_worker()->set_node(limits_.node);
-  if (wire.worker().node() != limits_.node) {
-    return WrongField("layout.worker.node", absl::StrFormat("'%s', this daemon is '%s'",
-                                                            wire.worker().node(), limits_.node));
-  }
-  std::variant<Registration, Refusals> checked = RegistrationFromProto(wire);
-  if (const auto* refusals = std::get_if<Refusals>(&checked)) return ToStatus(*refusals);
-  registration_ = std::get<Registration>(std::move(checked));
+std::optional<SessionJoin::LayoutCheck> SessionJoin::TakeLayoutCheck() {
+  if (step_ != Step::kCheck || layout_bytes_.empty()) return std::nullopt;
+  return [request = request_, node = limits_.node, bytes = std::exchange(layout_bytes_, {})]() {
+    return CheckLayout(request, node, bytes);
+  };
+}
+
+absl::Status SessionJoin::SetLayout(absl::StatusOr<CheckedLayout> checked) {
+  WB_RETURN_IF_ERROR(checked.status());
+  registration_ = std::move(checked->registration);
+  contents_ = std::move(checked->contents);
   const std::vector<Buffer>& wanted = registration_.layout.buffers;
   for (std::size_t i = 0; i < wanted.size(); ++i) index_of_.emplace(wanted[i].name, i);
   buffers_.resize(wanted.size());
@@ -191,7 +210,7 @@ absl::Status SessionJoin::TakeBuffer(const v1::AttachBuffer& attach,
                                   ? RegionAccess::kReadOnly
                                   : RegionAccess::kReadWrite;
   absl::StatusOr<Region> region =
-      Region::OpenHostFd(descriptors.front().get(), attach.offset_bytes(), attach.bytes(), access);
+      Region::MapHostFd(descriptors.front().get(), attach.offset_bytes(), attach.bytes(), access);
   if (!region.ok()) {
     return {region.status().code(), absl::StrCat("buffer '", attach.buffer(), "' of ", name_, ": ",
                                                  region.status().message())};
@@ -234,7 +253,8 @@ absl::StatusOr<SessionOpening> SessionJoin::Finish(SessionId session) {
                          Version(request_.held_version()),
                          memory_,
                          std::move(registration_),
-                         {}};
+                         {},
+                         std::move(contents_)};
   for (std::optional<OpenedBuffer>& buffer : buffers_) {
     opening.buffers.push_back(*std::move(buffer));
   }

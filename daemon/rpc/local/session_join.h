@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,18 +23,31 @@ struct JoinLimits {
 };
 
 /// The first part of a session: JoinRequest, the layout in parts, the buffers with a descriptor
-/// each. Every field is checked here, in order; the first refusal ends it.
+/// each. Every field is checked here, in order; the first refusal ends it. Two things take too long
+/// for the loop and are its owner's to have done elsewhere: the check of a layout that has arrived,
+/// and making the opened memory present.
 ///
 /// Invariant: memory grows by what has arrived, never by what was announced. Descriptors are
 /// closed when they are mapped or refused. Loop-confined.
 class SessionJoin {
  public:
+  /// A layout, checked, with the id of what its equal replicas have in common.
+  struct CheckedLayout {
+    Registration registration;
+    ContentsId contents;
+  };
+  /// The check of a layout: touches nothing of the join, and may run on any thread.
+  using LayoutCheck = std::function<absl::StatusOr<CheckedLayout>()>;
+
   /// `ticket` outlives the join.
   SessionJoin(JoinLimits limits, AdmissionTicket& ticket)
       : limits_(std::move(limits)), ticket_(ticket) {}
 
   /// A message before JoinFinish, with the descriptors that came with it.
   absl::Status Take(const v1::ClientMessage& message, std::vector<FdHandle> descriptors);
+  /// After a Take: the check that is to be done before the next, if the layout is whole now.
+  std::optional<LayoutCheck> TakeLayoutCheck();
+  absl::Status SetLayout(absl::StatusOr<CheckedLayout> checked);
   /// At JoinFinish: everything the session brings, under the id it was given.
   absl::StatusOr<SessionOpening> Finish(SessionId session);
 
@@ -41,11 +55,10 @@ class SessionJoin {
   const std::string& name() const { return name_; }
 
  private:
-  enum class Step : std::uint8_t { kRequest, kLayout, kBuffers, kFinished };
+  enum class Step : std::uint8_t { kRequest, kLayout, kCheck, kBuffers, kFinished };
 
   absl::Status TakeRequest(const v1::JoinRequest& request);
   absl::Status TakeLayoutPart(const v1::LayoutPart& part);
-  absl::Status TakeLayout();
   absl::Status TakeBuffer(const v1::AttachBuffer& attach, std::vector<FdHandle> descriptors);
   absl::Status CheckBuffer(const v1::AttachBuffer& attach) const;
   absl::Status CheckEpoch(const v1::AttachBuffer& attach) const;
@@ -60,6 +73,7 @@ class SessionJoin {
   MemoryState memory_ = MemoryState::kEmpty;
   std::string layout_bytes_;  // of the parts so far
   Registration registration_;
+  ContentsId contents_;
   absl::flat_hash_map<std::string, std::size_t> index_of_;  // buffer name -> its place
   std::vector<std::optional<OpenedBuffer>> buffers_;        // one per buffer of the layout
   std::uint32_t attached_ = 0;

@@ -46,6 +46,11 @@ v1::StatusReply ReplyOf(const DaemonSnapshot& daemon) {
     wire.set_received_bytes(lane.received_bytes);
   }
   reply.set_data_address(daemon.data_address);
+  reply.set_leader_sent_bytes(daemon.leader_sent_bytes);
+  reply.set_leader_received_bytes(daemon.leader_received_bytes);
+  reply.set_leader_sent_messages(daemon.leader_sent_messages);
+  reply.set_leader_received_messages(daemon.leader_received_messages);
+  reply.set_regions(daemon.regions);
   return reply;
 }
 

@@ -25,6 +25,11 @@ struct DaemonSnapshot {
   Term term;  // of the leader it is connected to; 0: none
   std::uint32_t sessions = 0;
   std::uint64_t region_bytes = 0;
+  std::uint64_t regions = 0;            // mappings of workers' memory
+  std::uint64_t leader_sent_bytes = 0;  // messages to leaders and from them
+  std::uint64_t leader_received_bytes = 0;
+  std::uint64_t leader_sent_messages = 0;
+  std::uint64_t leader_received_messages = 0;
   std::vector<std::string> waits;
   std::vector<LaneCounters> lanes;
   std::string data_address;  // for people

@@ -30,7 +30,7 @@ TEST_CASE("a session opens its regions, registers, and is answered by the leader
   REQUIRE(calls.front().session == "r1");
   REQUIRE(calls.front().world_size == 2);
   REQUIRE(calls.front().epoch == Epoch(3));
-  REQUIRE(calls.front().registration.layout.node == "n1");
+  REQUIRE(calls.front().registration->layout.node == "n1");
   REQUIRE_FALSE(opened->status.has_value());
   REQUIRE_THAT(world.coordinator().Waits().at(0), Contains("engine0/1 is waiting for the leader"));
   world.Say(WorkerRegistered{"r1", absl::OkStatus()});

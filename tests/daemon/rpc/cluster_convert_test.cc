@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,8 +25,9 @@ v1::Layout WireLayout() {
   return layout;
 }
 
-Registration SomeRegistration() {
-  return std::get<Registration>(RegistrationFromProto(WireLayout()));
+std::shared_ptr<const Registration> SomeRegistration() {
+  return std::make_shared<const Registration>(
+      std::get<Registration>(RegistrationFromProto(WireLayout())));
 }
 
 PlanPart SomePlanPart() {
@@ -41,8 +43,14 @@ PlanPart SomePlanPart() {
 
 std::vector<ToLeader> AllToLeader() {
   return {ClusterHello{"n0", Incarnation(9), "address\0with zero", "tcp", "host", 12},
-          RegisterWorker{kSession, Incarnation(5), 4, Epoch(2), Version(6), MemoryState::kInDoubt,
-                         SomeRegistration()},
+          RegisterWorker{kSession,
+                         Incarnation(5),
+                         4,
+                         Epoch(2),
+                         Version(6),
+                         MemoryState::kInDoubt,
+                         SomeRegistration(),
+                         {}},
           UnregisterWorker{kSession, "worker engine0/0 (pid 1) closed its connection"},
           PublishVersion{kSession, Version(3), "step 30"},
           AcceptVersion{kSession, Version(3)},
@@ -122,14 +130,43 @@ TEST_CASE("Every message from the leader survives the wire", "[rpc][convert]") {
 
 TEST_CASE("A registration arrives as it was", "[rpc][convert]") {
   const RegisterWorker sent{
-      kSession, Incarnation(5), 4, Epoch(2), Version(6), MemoryState::kValid, SomeRegistration()};
+      kSession, Incarnation(5), 4, Epoch(2), Version(6), MemoryState::kValid, SomeRegistration(),
+      {}};
   const absl::StatusOr<ToLeader> read = ToLeaderFromProto(ToProto(ToLeader(sent), kTerm));
   REQUIRE(read.ok());
   const auto& received = std::get<RegisterWorker>(*read);
-  REQUIRE(received.registration == sent.registration);
+  REQUIRE(*received.registration == *sent.registration);
+  REQUIRE(received.contents == ContentsId{});
   REQUIRE(received.memory == MemoryState::kValid);
   REQUIRE(received.held_version == Version(6));
   REQUIRE(received.epoch == Epoch(2));
+}
+
+TEST_CASE("A registration by digest says who the worker is and no more", "[rpc][convert]") {
+  const ContentsId contents{std::string(32, 'd'), 1'000'000};
+  const RegisterWorker sent{kSession,           Incarnation(5), 4,
+                            Epoch(2),           Version(6),     MemoryState::kValid,
+                            SomeRegistration(), contents};
+  const v1::ClusterRequest wire = ToProto(ToLeader(sent), kTerm);
+  REQUIRE(wire.ByteSizeLong() < 200);
+  const absl::StatusOr<ToLeader> read = ToLeaderFromProto(wire);
+  REQUIRE(read.ok());
+  const auto& received = std::get<RegisterWorker>(*read);
+  REQUIRE(received.contents == contents);
+  REQUIRE(received.registration->job == sent.registration->job);
+  REQUIRE(received.registration->layout.name == sent.registration->layout.name);
+  REQUIRE(received.registration->layout.pieces.empty());
+
+  v1::ClusterRequest bad = wire;
+  bad.mutable_register_worker()->mutable_contents()->set_sha256("short");
+  REQUIRE(ToLeaderFromProto(bad).status().message() == "contents.sha256: has 5 bytes, want 32");
+  bad = wire;
+  bad.mutable_register_worker()->mutable_contents()->set_bytes(0);
+  REQUIRE(ToLeaderFromProto(bad).status().message() == "contents.bytes: is 0");
+  bad = wire;
+  bad.mutable_register_worker()->mutable_layout()->mutable_worker()->add_params();
+  REQUIRE(ToLeaderFromProto(bad).status().message() ==
+          "layout: has tensors or params beside those of its contents");
 }
 
 TEST_CASE("A plan part arrives as it was, and stays away when it was left out", "[rpc][convert]") {

@@ -16,6 +16,7 @@
 #include "daemon/rpc/cluster/cluster_convert.h"
 #include "daemon/rpc/cluster/cluster_server.h"
 #include "proto/convert.h"
+#include "tests/daemon/rpc/big_registration.h"
 #include "tests/daemon/rpc/door_client.h"
 #include "tests/daemon/rpc/loop_thread.h"
 #include "tests/support/catch.h"
@@ -23,7 +24,9 @@
 namespace wb {
 namespace {
 
+using test::BigRegistration;
 using test::LoopThread;
+using test::WorkerOf;
 
 const std::string kSession(32, 'a');
 
@@ -303,16 +306,13 @@ TEST_CASE("A message beyond the limit fails what it is about, not the stream", "
   REQUIRE(n0.thread.Becomes([&] { return n0.client.connected(); }));
   const std::string huge(2 << 20, 'x');
   n0.thread.Ask([&] {
-    RegisterWorker worker{kSession,   Incarnation(5),      1, Epoch(1),
-                          Version(0), MemoryState::kEmpty, {}};
-    worker.registration.job = huge;
-    n0.client.Send(worker);
+    n0.client.Send(WorkerOf("engine0", BigRegistration(2'000)));
     return true;
   });
   REQUIRE(n0.thread.Becomes([&] { return n0.events.messages.size() == 1; }));
   n0.thread.Ask([&] {
     const auto& refused = std::get<WorkerRegistered>(n0.events.messages[0]);
-    CHECK(refused.session == kSession);
+    CHECK(refused.session == std::string(32, '0'));
     CHECK(absl::StrContains(refused.status.message(), "limits.message_bytes allows 1048576"));
     return true;
   });
@@ -328,6 +328,74 @@ TEST_CASE("A message beyond the limit fails what it is about, not the stream", "
     return std::get<AttemptFailed>(leader.leader.messages[1].second).attempt == AttemptId(77);
   }));
   REQUIRE(n0.thread.Ask([&] { return n0.events.lost; }) == 0);
+}
+
+TEST_CASE("Equal contents go to the leader once, whichever daemon has them", "[rpc][cluster]") {
+  LeaderEnd leader(Term(5));
+  DaemonEnd n0(leader.server.address(), "n0");
+  DaemonEnd n1(leader.server.address(), "n1");
+  REQUIRE(n0.thread.Becomes([&] { return n0.client.connected(); }));
+  REQUIRE(n1.thread.Becomes([&] { return n1.client.connected(); }));
+  const Registration registration = BigRegistration(900);
+  std::map<std::string, RegisterWorker> sent;
+  const auto send = [&](DaemonEnd& daemon, const std::string& group, std::size_t messages) {
+    sent[group] = WorkerOf(group, registration);
+    const std::uint64_t before = daemon.client.counters().sent_bytes;
+    daemon.thread.Ask([&] {
+      daemon.client.Send(sent[group]);
+      return true;
+    });
+    REQUIRE(leader.thread.Becomes([&] { return leader.leader.messages.size() == messages; }));
+    return daemon.client.counters().sent_bytes - before;
+  };
+  REQUIRE(send(n0, "engine0", 3) > 800'000);
+  REQUIRE(send(n1, "engine1", 4) < 1'000);
+  REQUIRE(send(n0, "engine2", 5) < 1'000);
+  leader.thread.Ask([&] {
+    for (std::size_t i = 2; i < 5; ++i) {
+      const auto& worker = std::get<RegisterWorker>(leader.leader.messages[i].second);
+      const std::string& group = worker.registration->layout.name.group;
+      CHECK(*worker.registration == *sent[group].registration);
+      CHECK(worker.session == sent[group].session);
+    }
+    return true;
+  });
+}
+
+TEST_CASE("A plan too large for one message arrives in parts as it was", "[rpc][cluster]") {
+  LeaderEnd leader(Term(5));
+  DaemonEnd n0(leader.server.address(), "n0");
+  REQUIRE(n0.thread.Becomes([&] { return n0.client.connected(); }));
+  PlanPart part;
+  part.job = "job";
+  part.group = "engine0";
+  part.fingerprint = Fingerprint(123);
+  part.workers = {{{"policy", 0}, "n0"}, {{"engine0", 0}, "n1"}};
+  part.tensors = {{"a", Dtype::kFp32, {40'000}, false}};
+  for (std::int64_t i = 0; i < 40'000; ++i) {
+    part.moves.push_back(
+        {WorkerIndex(0), WorkerIndex(1), TensorId(0), *Box::Create({i}, {i + 1}), 4});
+  }
+  leader.thread.Ask([&] {
+    for (const std::uint64_t attempt : {77, 78}) {
+      PrepareAttempt prepare;
+      prepare.attempt = AttemptId(attempt);
+      prepare.job = "job";
+      prepare.group = "engine0";
+      prepare.version = Version(1);
+      prepare.plan = part;
+      leader.server.Send(leader.leader.nodes.begin()->first, prepare);
+    }
+    return true;
+  });
+  REQUIRE(n0.thread.Becomes([&] { return n0.events.messages.size() == 2; }));
+  n0.thread.Ask([&] {
+    for (const FromLeader& message : n0.events.messages) {
+      CHECK(std::get<PrepareAttempt>(message).plan == part);
+    }
+    return true;
+  });
+  REQUIRE(n0.client.counters().received_bytes > 2 * 400'000);
 }
 
 TEST_CASE("A daemon that finds no leader says so and keeps trying", "[rpc][cluster]") {

@@ -110,7 +110,7 @@ JoiningWorker JoiningWorker::Make(v1::Role role, const std::string& group) {
 void JoiningWorker::Send(DoorClient& client) const {
   std::uint64_t id = 0;
   v1::ClientMessage message;
-  message.set_timeout_ms(10'000);
+  message.set_timeout_ms(timeout_ms);
   message.set_id(++id);
   *message.mutable_join() = join;
   client.Send(message);

@@ -41,6 +41,7 @@ struct JoiningWorker {
     FdHandle memory;
   };
   std::vector<Buffer> buffers;
+  std::uint32_t timeout_ms = 10'000;  // of each message
 
   /// A rollout or trainer of rank 0 of 1 with params "a" (16 bytes) and "b" (8 bytes), each a
   /// buffer of its own.

@@ -238,5 +238,63 @@ TEST_CASE("What the leader refuses is the answer to the join", "[rpc][local]") {
   REQUIRE(fixture.thread().Ask([&] { return fixture.calls().closed.empty(); }));
 }
 
+/// A trainer with 512 MiB that have never been touched.
+JoiningWorker LargeTrainer() {
+  constexpr std::uint64_t kBytes = std::uint64_t{512} << 20;
+  JoiningWorker worker = JoiningWorker::Make(v1::TRAINER, "policy");
+  worker.buffers[0].attach.set_bytes(kBytes);
+  worker.buffers[0].memory = test::MakeMemory(kBytes);
+  return worker;
+}
+
+LocalDoorOptions LargeDoor() {
+  LocalDoorOptions options = DoorFixture::Defaults();
+  options.max_memory_bytes = 1 << 30;
+  return options;
+}
+
+TEST_CASE("Memory that is not present by the deadline refuses the join and names the buffer",
+          "[rpc][local]") {
+  DoorFixture fixture(LargeDoor());
+  DoorClient client(fixture.path());
+  JoiningWorker worker = LargeTrainer();
+  worker.timeout_ms = 1;
+  worker.Send(client);
+  const absl::Status refusal = test::RefusalOf(client);
+  INFO(refusal.ToString());
+  REQUIRE(refusal.code() == absl::StatusCode::kDeadlineExceeded);
+  REQUIRE(absl::StrContains(refusal.message(),
+                            "the memory of policy/0 is not present in time: 0 of 2 buffers are, "
+                            "next 'a' of 536870912 bytes"));
+  REQUIRE(fixture.Empties());
+}
+
+TEST_CASE("A worker that dies while its memory is made present leaves nothing, and others join",
+          "[rpc][local]") {
+  DoorFixture fixture(LargeDoor());
+  DoorClient client(fixture.path());
+  LargeTrainer().Send(client);
+  client.HangUp();
+  DoorClient other(fixture.path());
+  REQUIRE(JoiningWorker::Make(v1::ROLLOUT, "engine0").Join(other)->status().code() == 0);
+  other.HangUp();
+  REQUIRE(fixture.Empties());
+}
+
+TEST_CASE("A buffer that cannot be opened takes those before it with it, and a retry succeeds",
+          "[rpc][local][field][case-73]") {
+  DoorFixture fixture;
+  JoiningWorker worker = JoiningWorker::Make(v1::TRAINER, "policy");
+  worker.buffers[1].memory = test::MakeMemory(8, false);
+  DoorClient client(fixture.path());
+  worker.Send(client);
+  const absl::Status refusal = test::RefusalOf(client);
+  REQUIRE(absl::StrContains(refusal.message(), "buffer 'b' of policy/0: "));
+  REQUIRE(fixture.Empties());
+  worker.buffers[1].memory = test::MakeMemory(8);
+  DoorClient again(fixture.path());
+  REQUIRE(worker.Join(again)->status().code() == 0);
+}
+
 }  // namespace
 }  // namespace wb

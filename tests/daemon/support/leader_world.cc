@@ -31,7 +31,7 @@ absl::Status LeaderWorld::Join(PeerId peer,
   call.epoch = Epoch(3);
   call.held_version = held;
   call.memory = held == Version() ? MemoryState::kEmpty : MemoryState::kValid;
-  call.registration = registration;
+  call.registration = std::make_shared<const Registration>(registration);
   Say(peer, call);
   const std::vector<WorkerRegistered> answers = Take<WorkerRegistered>(peer);
   REQUIRE(answers.size() == 1);
