@@ -36,10 +36,6 @@ absl::Status CheckFields(const v1::ClientMessage& message) {
   return absl::InvalidArgumentError(absl::StrCat(NameOf(message), ": ", checked.message()));
 }
 
-std::uint32_t Interest(bool unsent) {
-  return unsent ? std::uint32_t{EPOLLIN} | std::uint32_t{EPOLLOUT} : std::uint32_t{EPOLLIN};
-}
-
 /// On a work thread. Each buffer's pages, as long as somebody wants them.
 absl::Status PopulateAll(const std::vector<OpenedBuffer>& buffers,
                          const std::string& worker,

@@ -272,7 +272,7 @@ TEST_CASE("a trainer that dies while the version opens ends it for the others",
 }
 
 TEST_CASE("a publish without a whole engine fails after start_timeout, missing ranks named",
-          "[control][leader]") {
+          "[field][case-116][control][leader]") {
   LeaderWorld world({milliseconds(2000), milliseconds(5000)});
   PairOfNodes nodes(world);
   world.Say(nodes.n1, UnregisterWorker{"r1", "closed"});
