@@ -111,13 +111,15 @@ std::string DaemonProcess::Log() const {
   return ReadWholeFile(log_);
 }
 
-Finished RunProgram(const std::string& folder, const std::vector<std::string>& argv) {
+Finished RunProgram(const std::string& folder,
+                    const std::vector<std::string>& argv,
+                    std::chrono::milliseconds bound) {
   const std::string log = folder + "/program.log";
   std::filesystem::remove(log);  // a child adds to it
   absl::StatusOr<Child> child =
       Child::Start({.name = argv.front(), .argv = argv, .environment = {}, .log = log});
   if (!child.ok()) return {};
-  if (!Readable(child->pidfd(), std::chrono::seconds(20))) return {};
+  if (!Readable(child->pidfd(), bound)) return {};
   const std::string ended = child->Ended();
   const std::string exited = "exited with code ";
   const int code = ended.rfind(exited, 0) == 0 ? std::stoi(ended.substr(exited.size())) : -1;

@@ -68,7 +68,9 @@ struct Finished {
   int code = -1;  // exit code; -1: killed, or could not be run
   std::string output;
 };
-[[nodiscard]] Finished RunProgram(const std::string& folder, const std::vector<std::string>& argv);
+[[nodiscard]] Finished RunProgram(const std::string& folder,
+                                  const std::vector<std::string>& argv,
+                                  std::chrono::milliseconds bound = std::chrono::seconds(20));
 
 /// A program of this build.
 [[nodiscard]] std::string BinaryOf(const std::string& name);

@@ -189,7 +189,7 @@ struct BigWorker {
   }
   void Fill(std::uint64_t version) const {
     // Every page, and every tensor.
-    for (std::size_t i = 0; i < values().size(); i += values().size() > 100'000 ? 509 : 1) {
+    for (std::size_t i = 0; i<values().size(); i += values().size()> 100'000 ? 509 : 1) {
       values()[i] = static_cast<float>(i % 100'003 + version);
     }
   }
@@ -361,9 +361,11 @@ TEST_CASE("A daemon that serves 8 GB of regions takes little memory of its own",
 
 TEST_CASE("From version to version a daemon grows by nothing", "[system][scale][field][case-62]") {
   const TempFolder folder;
-  const test::Finished run = test::RunProgram(
-      folder.path(), {BinaryOf("wbctl"), "rehearse", WB_EXAMPLES "/tiny-qwen3-moe.json",
-                      "--versions", "200", "-o", "json"});
+  const test::Finished run =
+      test::RunProgram(folder.path(),
+                       {BinaryOf("wbctl"), "rehearse", WB_EXAMPLES "/tiny-qwen3-moe.json",
+                        "--versions", "200", "-o", "json"},
+                       60s);
   CAPTURE(run.output.substr(run.output.size() < 500 ? 0 : run.output.size() - 500));
   REQUIRE(run.code == 0);
   const json versions = json::parse(run.output.substr(run.output.find("\n{") + 1)).at("versions");

@@ -26,7 +26,10 @@ absl::StatusOr<Footprint> FootprintOf(pid_t pid) {
     std::getline(status, name);
   }
   std::ifstream maps(folder + "/maps");
-  for (std::string line; std::getline(maps, line);) ++footprint.mappings;
+  for (std::string range, mode, offset, device, inode, rest;
+       maps >> range >> mode >> offset >> device >> inode && std::getline(maps, rest);) {
+    if (inode != "0") ++footprint.mappings;
+  }
   std::error_code error;
   const std::filesystem::directory_iterator descriptors(folder + "/fd", error);
   if (!found || error) {
