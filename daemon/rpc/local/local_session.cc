@@ -68,12 +68,17 @@ LocalSession::~LocalSession() {
   if (socket_) context_.loop.Unwatch(socket_.get());
 }
 
-absl::Status LocalSession::Start() {
-  timer_ = context_.loop.At(context_.loop.Now() + context_.join_timeout, [this] {
+void LocalSession::AwaitJoin(Clock::time_point deadline) {
+  if (timer_.has_value()) context_.loop.Cancel(*timer_);
+  timer_ = context_.loop.At(deadline, [this] {
     timer_.reset();
     RefuseOn(last_id_, absl::DeadlineExceededError(absl::StrCat(
                            "the join took more than ", context_.join_timeout.count(), " ms")));
   });
+}
+
+absl::Status LocalSession::Start() {
+  AwaitJoin(context_.loop.Now() + context_.join_timeout);
   return context_.loop.Watch(socket_.get(), EPOLLIN,
                              [this](std::uint32_t events) { OnReady(events); });
 }
@@ -144,7 +149,7 @@ void LocalSession::OnMessage(const v1::ClientMessage& message, std::vector<FdHan
     const absl::Status taken = join_.Take(message, std::move(descriptors));
     if (!taken.ok()) return RefuseOn(message.id(), taken);
     if (std::optional<SessionJoin::LayoutCheck> check = join_.TakeLayoutCheck()) {
-      CheckLayout(message.id(), *std::move(check));
+      CheckLayout(message, *std::move(check));
     }
     return;
   }
@@ -161,8 +166,11 @@ void LocalSession::OnMessage(const v1::ClientMessage& message, std::vector<FdHan
   OnCall(message);
 }
 
-void LocalSession::CheckLayout(std::uint64_t id, SessionJoin::LayoutCheck check) {
+/// Our own time is not the client's: what it set itself for the whole join bounds the check too.
+void LocalSession::CheckLayout(const v1::ClientMessage& message, SessionJoin::LayoutCheck check) {
   paused_ = true;
+  AwaitJoin(std::max(DeadlineOf(message), context_.loop.Now() + context_.join_timeout));
+  const std::uint64_t id = message.id();
   const absl::Status watched = context_.loop.ChangeWatch(socket_.get(), Interest());
   if (!watched.ok()) return End(std::string(watched.message()));
   context_.work.Submit(
@@ -178,6 +186,7 @@ void LocalSession::OnLayoutChecked(std::uint64_t id,
                                    absl::StatusOr<SessionJoin::CheckedLayout> checked) {
   if (step_ != Step::kJoining) return;  // refused meanwhile, or gone
   paused_ = false;
+  AwaitJoin(context_.loop.Now() + context_.join_timeout);
   const absl::Status status = join_.SetLayout(std::move(checked));
   if (!status.ok()) return RefuseOn(id, status);
   const absl::Status watched = context_.loop.ChangeWatch(socket_.get(), Interest());

@@ -82,8 +82,9 @@ class LocalSession {
   void ReceiveSome();
   void OnPacket(Packet packet);
   void OnMessage(const v1::ClientMessage& message, std::vector<FdHandle> descriptors);
-  void CheckLayout(std::uint64_t id, SessionJoin::LayoutCheck check);
+  void CheckLayout(const v1::ClientMessage& message, SessionJoin::LayoutCheck check);
   void OnLayoutChecked(std::uint64_t id, absl::StatusOr<SessionJoin::CheckedLayout> checked);
+  void AwaitJoin(Clock::time_point deadline);
   void OnJoinFinish(const v1::ClientMessage& message);
   void Populate(std::uint64_t id, SessionOpening opening, Clock::time_point deadline);
   void OnPopulateDeadline(std::uint64_t id);
