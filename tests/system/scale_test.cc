@@ -38,6 +38,8 @@ using namespace std::chrono_literals;
 
 constexpr int kTensors = 20'000;
 constexpr std::uint64_t kMegabyte = 1'000'000;
+/// Unoptimised daemons on a busy machine take their time to lower a large plan.
+constexpr const char* kPatient = "timeouts: {start: 60s}";
 
 /// Unoptimised code takes some times as long.
 #ifdef __OPTIMIZE__
@@ -231,7 +233,7 @@ double Update(weightbridge::Trainer& trainer,
 TEST_CASE("A layout of 20 MB registers, moves, and is sent to the leader once for equal replicas",
           "[system][scale]") {
   const TempFolder folder;
-  DaemonProcess n0({folder.path(), "n0", "listen: '127.0.0.1:0'", ""});
+  DaemonProcess n0({folder.path(), "n0", "listen: '127.0.0.1:0'", kPatient});
   REQUIRE(n0.Start());
   REQUIRE(n0.Ready());
   DaemonProcess n1(
@@ -265,7 +267,7 @@ TEST_CASE("A layout of 20 MB registers, moves, and is sent to the leader once fo
 TEST_CASE("Many small tensors on one host are one update: few messages, nothing over the network",
           "[system][scale][field][case-136]") {
   const TempFolder folder;
-  DaemonProcess n0({folder.path(), "n0", "listen: '127.0.0.1:0'", ""});
+  DaemonProcess n0({folder.path(), "n0", "listen: '127.0.0.1:0'", kPatient});
   REQUIRE(n0.Start());
   REQUIRE(n0.Ready());
   const auto messages = [&] {
