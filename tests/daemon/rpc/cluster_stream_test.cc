@@ -377,7 +377,7 @@ TEST_CASE("A plan too large for one message arrives in parts as it was", "[rpc][
         {WorkerIndex(0), WorkerIndex(1), TensorId(0), *Box::Create({i}, {i + 1}), 4});
   }
   leader.thread.Ask([&] {
-    for (const std::uint64_t attempt : {77, 78}) {
+    for (const std::uint64_t attempt : {77U, 78U}) {
       PrepareAttempt prepare;
       prepare.attempt = AttemptId(attempt);
       prepare.job = "job";
