@@ -305,7 +305,8 @@ TEST_CASE("Many small tensors on one host are one update: few messages, nothing 
   }
   CAPTURE(seconds[0], seconds[1]);
   CHECK(seconds[0] <= seconds[1] * 5 * static_cast<double>(Slack(1s) / 1s));
-  for (const json& version : AskDaemon(folder, "versions", n0).at("versions")) {
+  const json versions = AskDaemon(folder, "versions", n0);
+  for (const json& version : versions.at("versions")) {
     for (const json& delivery : version.at("deliveries")) {
       CHECK(delivery.at("bytes_by_path").at("local") == 18'432 * 4'096);
       CHECK(delivery.at("bytes_by_path").value("tcp", 0) == 0);

@@ -9,7 +9,16 @@
 #include <iostream>
 #include <string>
 
+#include <unistd.h>
+
+#include <sanitizer/lsan_interface.h>
+
 #include "client/include/weightbridge/client.h"
+
+/// Asked by a build with LeakSanitizer: it looks for leaks in /proc, which a test may take away.
+int __lsan_is_turned_off() {
+  return ::access("/proc/self", F_OK) == 0 ? 0 : 1;
+}
 
 namespace {
 

@@ -15,6 +15,7 @@
 #include <openssl/x509v3.h>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -124,8 +125,10 @@ bool IsFor(X509* certificate, const std::string& name) {
 
 std::string Describe(X509* certificate) {
   const std::vector<std::string> names = NamesOf(certificate);
-  return absl::StrCat(OneLine(X509_get_subject_name(certificate)), " (",
-                      names.empty() ? "no names" : absl::StrJoin(names, ", "), ")");
+  // From a stranger perhaps, and goes into the log: a name may not end its line.
+  return absl::StrCat(
+      OneLine(X509_get_subject_name(certificate)), " (",
+      names.empty() ? "no names" : absl::CHexEscape(absl::StrJoin(names, ", ")), ")");
 }
 
 std::string IssuerOf(X509* certificate) {

@@ -71,6 +71,9 @@ TEST_CASE("A peer is refused with its certificate and what is wrong with it", "[
   REQUIRE(absl::StrContains(says(other.cert("stranger")), "unable to get local issuer"));
   REQUIRE(absl::StrContains(says(namesake.cert("forged")), "CN=forged (127.0.0.1)"));
   REQUIRE(absl::StrContains(says(ours.key("n0")), "has no certificate in PEM"));
+  // Nor can a stranger write lines of the log.
+  other.Issue("liar", "DNS:x\\nforged");
+  REQUIRE(absl::StrContains(says(other.cert("liar")), R"((x\nforged), issued by)"));
   // A peer cannot bring its own CA.
   const absl::Status brought = n0->CheckPeer(test::ReadWholeFile(other.cert("stranger")),
                                              test::ReadWholeFile(other.ca()), TlsPeer::kClient, "");
