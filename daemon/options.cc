@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
@@ -16,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "daemon/rpc/run_dir.h"
+#include "daemon/rpc/small_file.h"
 #include "planner/base/status_macros.h"
 
 namespace wb {
@@ -278,6 +279,10 @@ void CheckWhole(const DaemonOptions& options, OptionsReader& reader) {
                   absl::StrCat("'", options.leader_address->ToString(),
                                "' is every address of a node, want one of the leader's"));
   }
+  if (options.run_dir.size() > RunDir::kMaxPathBytes) {
+    reader.Refuse("run_dir", absl::StrCat("has ", options.run_dir.size(), " bytes, want at most ",
+                                          RunDir::kMaxPathBytes, " for a path of sockets"));
+  }
   CheckTls(options, reader);
 }
 
@@ -290,7 +295,12 @@ absl::StatusOr<DaemonOptions> ParseOptions(std::string_view yaml,
   options.run_dir = default_run_dir;
   OptionsReader reader(file, options);
   try {
-    reader.Walk(YAML::Load(std::string(yaml)), "");
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
+    if (documents.size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file, ":", LineOf(documents[1].Mark()), ": a second document, want one"));
+    }
+    reader.Walk(documents.empty() ? YAML::Node() : documents.front(), "");
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat(file, ":", LineOf(error.mark), ": is no YAML: ", error.msg));
@@ -302,18 +312,11 @@ absl::StatusOr<DaemonOptions> ParseOptions(std::string_view yaml,
 
 absl::StatusOr<DaemonOptions> LoadOptions(const std::string& file,
                                           const std::string& default_run_dir) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string text(kMaxFileBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad() || (!stream.is_open())) {
-    return absl::InvalidArgumentError(absl::StrCat(file, ": cannot be read"));
+  const absl::StatusOr<SmallFile> read = ReadSmallFile(file, kMaxFileBytes);
+  if (!read.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(file, ": ", read.status().message()));
   }
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > kMaxFileBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ": has more than ", kMaxFileBytes, " bytes"));
-  }
-  return ParseOptions(text, file, default_run_dir);
+  return ParseOptions(read->text, file, default_run_dir);
 }
 
 }  // namespace wb

@@ -13,6 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "planner/base/utf8.h"
 #include "planner/model/layout.h"
 #include "proto/door/names.h"
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
+#include "planner/base/utf8.h"
 #include "proto/convert.h"
 #include "proto/door/names.h"
 

@@ -24,7 +24,8 @@ Result<void> CheckIdentity(const WorkerIdentity& identity) {
                    std::to_string(identity.world_size - 1) + " (world_size is " +
                    std::to_string(identity.world_size) + ")");
   }
-  return {};
+  if (Result<void> job = CheckUtf8("join: job", identity.job); !job.ok()) return job;
+  return CheckUtf8("join: group", identity.group);
 }
 
 /// A layout that came serialised may name its worker: then it must be this one.

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "planner/base/utf8.h"
+
 namespace wb::client {
 namespace {
 
@@ -46,6 +48,12 @@ const ErrnoMeaning* Find(int error) {
 
 Error Invalid(std::string message) {
   return Error{WB_INVALID_ARGUMENT, std::move(message), {}};
+}
+
+Result<void> CheckUtf8(const std::string& what, std::string_view text) {
+  const std::optional<std::size_t> fault = Utf8Fault(text);
+  if (!fault.has_value()) return {};
+  return Invalid(what + " is not UTF-8 at byte " + std::to_string(*fault));
 }
 
 std::string ErrnoText(int error) {

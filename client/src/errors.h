@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "client/include/weightbridge/client.h"
 
@@ -11,6 +12,9 @@ using weightbridge::Result;
 
 /// INVALID_ARGUMENT.
 [[nodiscard]] Error Invalid(std::string message);
+
+/// Refuses a text that no message can carry: `what` "is not UTF-8 at byte 3".
+[[nodiscard]] Result<void> CheckUtf8(const std::string& what, std::string_view text);
 
 /// "Permission denied (EACCES)"; "(errno 999)" for a number without a name here.
 [[nodiscard]] std::string ErrnoText(int error);

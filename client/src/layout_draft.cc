@@ -43,6 +43,7 @@ Result<LayoutDraft> LayoutDraft::FromBytes(std::string_view bytes) {
 Result<void> LayoutDraft::AddTensor(const wb_tensor& tensor) {
   if (tensor.name == nullptr) return Invalid("tensor: name is missing");
   const std::string name = tensor.name;
+  if (Result<void> text = CheckUtf8("tensor: name", name); !text.ok()) return text;
   if (Result<void> fits = CheckNdim("tensor " + name, tensor.ndim); !fits.ok()) return fits;
   if (tensor.shape == nullptr) return Invalid("tensor " + name + ": shape is missing");
   if (wire_.tensors().contains(name)) {
@@ -57,6 +58,9 @@ Result<void> LayoutDraft::AddTensor(const wb_tensor& tensor) {
 
 Result<void> LayoutDraft::AddAlias(const char* alias, const char* target) {
   if (alias == nullptr || target == nullptr) return Invalid("alias: a name is missing");
+  for (const char* name : {alias, target}) {
+    if (Result<void> text = CheckUtf8("alias: a name", name); !text.ok()) return text;
+  }
   if (wire_.aliases().contains(alias)) {
     return Error{WB_ALREADY_EXISTS, std::string("alias ") + alias + " is declared twice", {}};
   }
@@ -67,6 +71,11 @@ Result<void> LayoutDraft::AddAlias(const char* alias, const char* target) {
 Result<std::uint32_t> LayoutDraft::AddParam(const wb_param& param) {
   if (param.name == nullptr) return Invalid("param: name is missing");
   const std::string name = param.name;
+  const std::string buffer = param.buffer != nullptr ? param.buffer : "";
+  if (Result<void> text = CheckUtf8("param: name", name); !text.ok()) return text.error();
+  if (Result<void> text = CheckUtf8("param " + name + ": buffer", buffer); !text.ok()) {
+    return text.error();
+  }
   if (Result<void> fits = CheckNdim("param " + name, param.ndim); !fits.ok()) return fits.error();
   if (param.shape == nullptr) return Invalid("param " + name + ": shape is missing");
   if (param.offset_bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
@@ -80,7 +89,7 @@ Result<std::uint32_t> LayoutDraft::AddParam(const wb_param& param) {
   Append(param.shape, ndim, added.mutable_shape());
   if (param.strides != nullptr) Append(param.strides, ndim, added.mutable_strides());
   added.set_dtype(static_cast<v1::Dtype>(param.dtype));
-  if (param.buffer != nullptr) added.set_buffer(param.buffer);
+  added.set_buffer(buffer);
   added.set_offset_bytes(static_cast<std::int64_t>(param.offset_bytes));
   added.set_local(param.local != 0);
   return static_cast<std::uint32_t>(index);
@@ -93,6 +102,10 @@ Result<void> LayoutDraft::AddPiece(std::uint32_t param, const wb_piece& piece) {
   }
   v1::Param& owner = *wire_.mutable_worker()->mutable_params(static_cast<int>(param));
   if (piece.tensor == nullptr) return Invalid("param " + owner.name() + ", piece: no tensor named");
+  if (Result<void> text = CheckUtf8("param " + owner.name() + ", piece: tensor", piece.tensor);
+      !text.ok()) {
+    return text;
+  }
   const std::string what = "param " + owner.name() + ", piece of " + piece.tensor;
   if (Result<void> fits = CheckNdim(what, piece.ndim); !fits.ok()) return fits;
   if (piece.lo == nullptr || piece.hi == nullptr) return Invalid(what + ": lo or hi is missing");
@@ -110,6 +123,7 @@ Result<void> LayoutDraft::AddPiece(std::uint32_t param, const wb_piece& piece) {
 
 Result<void> LayoutDraft::SetMemory(const char* buffer, const wb_memory& memory) {
   if (buffer == nullptr) return Invalid("memory: no buffer named");
+  if (Result<void> text = CheckUtf8("memory: buffer", buffer); !text.ok()) return text;
   const std::string what = std::string("memory of buffer ") + buffer;
   if (memory.provider != WB_PROVIDER_FD) {
     return Invalid(what + ": provider is " + std::to_string(memory.provider) + ", want " +

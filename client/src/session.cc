@@ -159,6 +159,9 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
                      " bytes, want at most " + std::to_string(kMaxLabelBytes),
                  {}};
   }
+  if (Result<void> text = CheckUtf8(call.what + ": the label", label); !text.ok()) {
+    return text.error();
+  }
   if (Result<void> joined = EnsureJoined(call.deadline); !joined.ok()) return joined.error();
   v1::ClientMessage request;
   request.mutable_publish()->set_version(version);

@@ -1,9 +1,12 @@
 #include "client/wbctl/dial.h"
 
-#include <fstream>
-#include <iterator>
+#include <charconv>
+#include <string_view>
+
+#include <sys/un.h>
 
 #include <arpa/inet.h>
+#include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -13,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "client/wbctl/process/mapped_file.h"
 #include "planner/base/status_macros.h"
 
 namespace wb {
@@ -35,13 +39,38 @@ bool IsLoopback(const std::string& daemon) {
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6) != 0;
 }
 
-absl::StatusOr<std::string> Read(const char* option, const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (in.bad() || text.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(option, ": ", path, " cannot be read"));
+/// gRPC would take a port modulo 65536, and look for other schemes than ours.
+absl::Status CheckAddress(const std::string& daemon) {
+  const auto wanted = [&daemon](const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat("--daemon '", daemon, "': want ",
+                                                   what.empty() ? "" : what + ", as in ",
+                                                   "unix:PATH or HOST:PORT"));
+  };
+  if (IsUnix(daemon)) {
+    constexpr std::size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+    const std::size_t bytes = daemon.size() - std::string_view("unix:").size();
+    return bytes >= 1 && bytes <= kMost ? absl::OkStatus()
+                                        : wanted(absl::StrCat("a path of 1 to ", kMost, " bytes"));
   }
-  return text;
+  const std::size_t colon = daemon.rfind(':');
+  if (colon == std::string::npos || colon == 0) return wanted("");
+  unsigned port = 0;
+  const char* const end = daemon.data() + daemon.size();
+  const auto [stop, error] = std::from_chars(daemon.data() + colon + 1, end, port);
+  if (error != std::errc() || stop != end || port < 1 || port > 65'535) {
+    return wanted("a port from 1 to 65535");
+  }
+  const bool bare = daemon.front() != '[' && daemon.find(':') != colon;
+  return bare ? wanted("an IPv6 address in [ ]") : absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Read(const char* option, const std::string& path) {
+  const absl::StatusOr<MappedFile> file = MappedFile::Open(path);
+  if (!file.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(option, ": ", file.status().message()));
+  }
+  const std::span<const std::byte> bytes = file->bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
@@ -70,6 +99,9 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const DaemonAddress& address) {
+  WB_RETURN_IF_ERROR(CheckAddress(address.daemon));
+  // What gRPC has to say comes with the status of the call; its own log would say it twice.
+  gpr_set_log_function([](gpr_log_func_args* /*line*/) {});
   WB_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
                       Credentials(address));
   grpc::ChannelArguments arguments;

@@ -18,8 +18,9 @@ struct DaemonAddress {
   std::string tls_name;  // that the daemon's certificate must be for; empty: HOST
 };
 
-/// A channel to it; nothing is connected yet. INVALID_ARGUMENT where a file cannot be read, the
-/// three are not together, or a HOST that is not this one's loopback is to be asked without TLS.
+/// A channel to it; nothing is connected yet. INVALID_ARGUMENT where `daemon` is no address, a file
+/// cannot be read, the three are not together, or a HOST that is not this one's loopback is to be
+/// asked without TLS.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<grpc::Channel>> Dial(const DaemonAddress& address);
 
 }  // namespace wb

@@ -14,6 +14,7 @@
 #include "client/wbctl/contents/checkpoint.h"
 #include "client/wbctl/contents/cut.h"
 #include "client/wbctl/output.h"
+#include "proto/convert.h"
 
 namespace wb {
 namespace {
@@ -68,8 +69,14 @@ ExitCode RunLayout(const LayoutOptions& options) {
   for (const Checkpoint::Entry& entry : std::get<Checkpoint>(opened).entries()) {
     tensors.push_back(entry.tensor);
   }
-  std::cout << CutLayoutJson(options.job.empty() ? JobName(options.checkpoint) : options.job,
-                             tensors, groups);
+  const std::string file = CutLayoutJson(
+      options.job.empty() ? JobName(options.checkpoint) : options.job, tensors, groups);
+  // A checkpoint may have names and shapes that no layout has.
+  const std::variant<LoadedJob, Refusals> loaded = JobFromJson(file);
+  if (const auto* refusals = std::get_if<Refusals>(&loaded)) {
+    return PrintRefusals(*refusals, OutputFormat::kTable);
+  }
+  std::cout << file;
   return FinishOutput(std::cout, std::cerr);
 }
 

@@ -29,6 +29,9 @@ int Run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (const auto unknown = app.remaining(); app.get_subcommands().empty() && !unknown.empty()) {
+      std::cerr << "wbctl: " << unknown.front() << " is no command\n";
+    }
     const int code = app.exit(error, std::cout, std::cerr);
     return static_cast<int>(code == 0 ? wb::ExitCode::kDone : wb::ExitCode::kUsage);
   }

@@ -1,7 +1,6 @@
 #include "client/wbctl/output.h"
 
 #include <iostream>
-#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -10,11 +9,13 @@
 namespace wb {
 
 void AddOutputOption(CLI::App& command, OutputFormat& format) {
-  static const std::map<std::string, OutputFormat> names{{"table", OutputFormat::kTable},
-                                                         {"json", OutputFormat::kJson}};
-  command.add_option("-o,--output", format, "table or json")
-      ->transform(CLI::CheckedTransformer(names))
-      ->option_text("FORMAT");
+  const std::map<std::string, OutputFormat> formats{{"table", OutputFormat::kTable},
+                                                    {"json", OutputFormat::kJson}};
+  AddChoice(command, "-o,--output", formats, format, "how the result is printed");
+}
+
+std::string IfEmpty(const std::string& text) {
+  return text.empty() ? "is empty, want a name" : "";
 }
 
 ExitCode PrintRefusals(const Refusals& refusals, OutputFormat format) {

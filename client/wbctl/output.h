@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <map>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,27 @@ namespace wb {
 
 /// How a command prints its result on stdout.
 enum class OutputFormat : std::uint8_t { kTable, kJson };
+
+/// Adds an option that takes the names of `values`, and nothing else.
+template <typename T>
+CLI::Option* AddChoice(CLI::App& command,
+                       const char* option,
+                       const std::map<std::string, T>& values,
+                       T& choice,
+                       const char* help) {
+  std::string names;
+  for (const auto& [name, value] : values) names += (names.empty() ? "" : "|") + name;
+  return command
+      .add_option_function<std::string>(
+          option, [values, &choice](const std::string& name) { choice = values.at(name); }, help)
+      ->check([values, names](const std::string& name) {
+        return values.count(name) != 0 ? "" : "'" + name + "', want " + names;
+      })
+      ->option_text(names);
+}
+
+/// Refuses an empty path or name, which would be taken for none.
+[[nodiscard]] std::string IfEmpty(const std::string& text);
 
 /// Adds `-o,--output table|json` to a subcommand. `format` holds the default before the call.
 void AddOutputOption(CLI::App& command, OutputFormat& format);

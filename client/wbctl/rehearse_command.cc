@@ -108,12 +108,10 @@ ExitCode RunRehearse(const CommandOptions& options) {
 }
 
 void AddFillOptions(CLI::App& command, CommandOptions& options) {
-  static const std::map<std::string, Fill> fills{
+  const std::map<std::string, Fill> fills{
       {"hash", Fill::kHash}, {"row", Fill::kRow}, {"index", Fill::kIndex}};
   RehearsalOptions& rehearsal = options.rehearsal;
-  CLI::Option* fill = command.add_option("--fill", rehearsal.fill, "what the elements hold")
-                          ->transform(CLI::CheckedTransformer(fills))
-                          ->option_text("hash|row|index");
+  CLI::Option* fill = AddChoice(command, "--fill", fills, rehearsal.fill, "what the elements hold");
   command
       .add_option("--versions", options.versions,
                   "how many; default 3, or 1 with --checkpoint, whose elements are always the same")
@@ -123,14 +121,19 @@ void AddFillOptions(CLI::App& command, CommandOptions& options) {
   CLI::Option* checkpoint = command
                                 .add_option("--checkpoint", rehearsal.checkpoint,
                                             "fill the trainers from a safetensors checkpoint")
+                                ->check(IfEmpty)
                                 ->excludes(fill);
   command
       .add_option("--export", rehearsal.export_to,
                   "gather the checkpoint from the first engine into this file, and compare")
+      ->check(IfEmpty)
       ->needs(checkpoint);
-  command.add_option("--dump", rehearsal.dump, "write each rollout param to this folder, as .npy");
-  command.add_option("--flip", rehearsal.flip,
-                     "spoil one bit of this worker's memory, to see that the check notices");
+  command.add_option("--dump", rehearsal.dump, "write each rollout param to this folder, as .npy")
+      ->check(IfEmpty);
+  command
+      .add_option("--flip", rehearsal.flip,
+                  "spoil one bit of this worker's memory, to see that the check notices")
+      ->check(IfEmpty);
 }
 
 }  // namespace
@@ -143,16 +146,17 @@ void AddRehearseCommand(CLI::App& app, ExitCode& exit) {
   AddOutputOption(*command, options->output);
   AddFillOptions(*command, *options);
   RehearsalOptions& rehearsal = options->rehearsal;
-  command
-      ->add_option("--transport", rehearsal.transport,
-                   "between daemons; auto: shm on one host, as here, and tcp otherwise")
-      ->check(CLI::IsMember({"tcp", "shm", "auto"}))
-      ->option_text("shm|tcp|auto");
+  const std::map<std::string, std::string> transports{
+      {"tcp", "tcp"}, {"shm", "shm"}, {"auto", "auto"}};
+  AddChoice(*command, "--transport", transports, rehearsal.transport,
+            "between daemons; auto: shm on one host, as here, and tcp otherwise");
   command->add_option("--timeout", options->timeout_s, "seconds that any one step may take")
       ->check(CLI::Range(1, 86'400));
   command->add_flag("--keep", rehearsal.keep, "keep the folder with configurations and logs");
-  command->add_option("--daemon-binary", rehearsal.daemon_binary,
-                      "default: weightbridged beside this program");
+  command
+      ->add_option("--daemon-binary", rehearsal.daemon_binary,
+                   "default: weightbridged beside this program")
+      ->check(IfEmpty);
   command->add_flag("-v,--verbose", options->verbose, "say what is started and done");
   command->callback([options, &exit] { exit = RunRehearse(*options); });
 

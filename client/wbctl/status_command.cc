@@ -36,6 +36,12 @@ const char* HintFor(const DaemonAddress& address, const std::string& error) {
                                   : " (it may not take our certificate: its log says why)";
 }
 
+/// Never empty: some of gRPC's own have a code only.
+std::string ReasonOf(const grpc::Status& status) {
+  if (!status.error_message().empty()) return status.error_message();
+  return absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()));
+}
+
 /// Calls `method` of the daemon and prints what it replies.
 template <typename Request, typename Reply>
 ExitCode Ask(const StatusOptions& options,
@@ -56,7 +62,7 @@ ExitCode Ask(const StatusOptions& options,
   const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
   if (!status.ok()) {
     return PrintFailure(absl::UnavailableError(
-        absl::StrCat("daemon at ", options.address.daemon, ": ", status.error_message(),
+        absl::StrCat("daemon at ", options.address.daemon, ": ", ReasonOf(status),
                      HintFor(options.address, status.error_message()))));
   }
   if (options.output == OutputFormat::kJson) {

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <sys/un.h>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +21,10 @@ namespace wb {
 /// The sockets that were claimed are removed at the end. Thread-compatible.
 class RunDir {
  public:
+  /// Of the path, so that the path of each socket in it is one (unix(7)).
+  static constexpr std::size_t kMaxPathBytes =
+      sizeof(sockaddr_un::sun_path) - 1 - std::string_view("/control.sock").size();
+
   /// Creates the directory (0750) where it is missing; its parent must exist. FAILED_PRECONDITION
   /// names the daemon that holds it, or what stands in the way.
   static absl::StatusOr<RunDir> Open(const std::string& path);

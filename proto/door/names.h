@@ -23,9 +23,6 @@ namespace wb {
 /// than a name may be.
 [[nodiscard]] std::string Shown(std::string_view name);
 
-/// Where `text` stops being valid UTF-8; nothing when it is valid to its end.
-[[nodiscard]] std::optional<std::size_t> Utf8Fault(std::string_view text);
-
 /// Debian's Abseil has a string_view of its own.
 inline absl::string_view Absl(std::string_view text) {
   return {text.data(), text.size()};

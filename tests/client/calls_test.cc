@@ -379,6 +379,8 @@ TEST_CASE("calls of the other role, version 0 and odd options are refused withou
   CHECK(ErrorOf(trainer->Publish(0, {})).code == WB_INVALID_ARGUMENT);
   CHECK(Contains(ErrorOf(trainer->Publish(1, {std::string(2000, 'l'), 1s})).message,
                  "the label has 2000 bytes, want at most 1024"));
+  CHECK(Contains(ErrorOf(trainer->Publish(1, {"step \xff", 1s})).message,
+                 "the label is not UTF-8 at byte 5"));
   CHECK(watch.elapsed() < Slack(2000ms));
 }
 

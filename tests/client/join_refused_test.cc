@@ -181,6 +181,12 @@ TEST_CASE("Join refuses an incomplete identity before it connects", "[client]") 
     options.group.clear();
     CHECK(Contains(JoinError(options, layout), "no group"));
   }
+  SECTION("names that no message can carry") {
+    options.group = "engine\xff";
+    CHECK(Contains(JoinError(options, layout), "group is not UTF-8 at byte 6"));
+    options.job = "\xc3(";
+    CHECK(Contains(JoinError(options, layout), "job is not UTF-8 at byte 0"));
+  }
   SECTION("no world") {
     options.world_size = 0;
     CHECK(Contains(JoinError(options, layout), "world_size is 0, want >= 1"));

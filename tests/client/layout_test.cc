@@ -77,7 +77,21 @@ TEST_CASE("what is added to a layout is refused by name where it cannot be read"
   param.pieces = {{"w", {0, 0}, {4, 2}, {}, {0}}};
   CHECK(Contains(text(layout.AddParam(param)), "param p, piece of w: axes has 1 entries, want 2"));
 
+  const std::string latin = "caf\xe9";  // what no message can carry
+  CHECK(Contains(text(layout.AddTensor(latin, Dtype::kFp32, {4})),
+                 "tensor: name is not UTF-8 at byte 3"));
+  CHECK(Contains(text(layout.AddAlias("b", latin)), "alias: a name is not UTF-8 at byte 3"));
+  param.name = latin;
+  CHECK(Contains(text(layout.AddParam(param)), "param: name is not UTF-8 at byte 3"));
+  param.name = "p";
+  param.buffer = latin;
+  CHECK(Contains(text(layout.AddParam(param)), "param p: buffer is not UTF-8 at byte 3"));
+  param.buffer.reset();
+  param.pieces = {{latin, {0, 0}, {4, 2}, {}, {}}};
+  CHECK(Contains(text(layout.AddParam(param)), "param p, piece: tensor is not UTF-8 at byte 3"));
+
   Memory memory;
+  CHECK(Contains(text(layout.SetBuffer(latin, memory)), "memory: buffer is not UTF-8 at byte 3"));
   CHECK(
       Contains(text(layout.SetBuffer("p", memory)), "memory of buffer p: -1 is not a descriptor"));
   memory.handle = 1'000'000;

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 #include "daemon/data_interface.h"
 #include "tests/support/catch.h"
@@ -197,6 +200,25 @@ TEST_CASE("A file that is not there or too large is refused", "[options]") {
   std::ofstream(dir.path() + "/large") << std::string((1 << 20) + 1, ' ');
   REQUIRE(absl::StrContains(LoadOptions(dir.path() + "/large", "").status().message(),
                             "has more than 1048576 bytes"));
+  // Nor does one that nobody writes to make the start wait.
+  REQUIRE(::mkfifo((dir.path() + "/fifo").c_str(), 0600) == 0);
+  REQUIRE(absl::StrContains(LoadOptions(dir.path() + "/fifo", "").status().message(),
+                            "is no regular file"));
+}
+
+TEST_CASE("A second document of a file is not left unread", "[options]") {
+  REQUIRE(Parse("node: n0\n---\nnode: n1\n").status().message() ==
+          "f.yaml:3: a second document, want one");
+}
+
+TEST_CASE("A run directory too deep for its sockets is refused before the start", "[options]") {
+  const auto parse = [](std::size_t bytes) {
+    return Parse(absl::StrCat("node: n0\nleader: {listen: '127.0.0.1:0'}\ndata: {interface: lo}\n",
+                              "run_dir: /", std::string(bytes - 1, 'r'), "\n"));
+  };
+  REQUIRE(parse(94).ok());
+  REQUIRE(
+      absl::StrContains(parse(95).status().message(), "run_dir: has 95 bytes, want at most 94"));
 }
 
 TEST_CASE("Weights travel over private interfaces only", "[options]") {

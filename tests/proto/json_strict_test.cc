@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/base/utf8.h"
 #include "tests/proto/layout_cases.h"
 #include "tests/support/catch.h"
 

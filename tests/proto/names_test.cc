@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "planner/base/utf8.h"
 #include "planner/model/layout.h"
 #include "tests/support/catch.h"
 

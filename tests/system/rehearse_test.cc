@@ -209,11 +209,22 @@ TEST_CASE("wrong options are usage errors", "[system]") {
   const auto arguments = GENERATE_COPY(
       values<std::vector<std::string>>({{"rehearse"},
                                         {"rehearse", file, "--fill", "zero"},
+                                        {"rehearse", file, "--dump", ""},
                                         {"rehearse", file, "--versions", "0"},
                                         {"rehearse", file, "--export", "/tmp/x"},
                                         {"rehearse", file, "--transport", "carrier-pigeon"},
                                         {"rehearse", file, "--flip", "engine9/0"}}));
   REQUIRE(Wbctl(arguments).exit_code == 3);
+}
+
+TEST_CASE("a usage error names what was given and what was wanted", "[system]") {
+  REQUIRE_THAT(Wbctl({"plan", "f.json", "-o", "yaml"}).err,
+               Catch::Contains("--output: 'yaml', want json|table"));
+  REQUIRE_THAT(Wbctl({"rehearse", "f.json", "--fill", "zero"}).err,
+               Catch::Contains("--fill: 'zero', want hash|index|row"));
+  REQUIRE_THAT(Wbctl({"paln", "f.json"}).err, Catch::Contains("paln is no command"));
+  REQUIRE_THAT(Wbctl({"rehearse", "f.json", "--dump", ""}).err,
+               Catch::Contains("--dump: is empty, want a name"));
 }
 
 TEST_CASE("a killed worker ends the rehearsal with its name and nothing left", "[system]") {
@@ -311,6 +322,25 @@ std::filesystem::path LayoutOf(const TempFolder& scratch, const std::filesystem:
                                     "--rollout", "columns:4", "--rollout", "replicated:2"});
   REQUIRE(layout.exit_code == 0);
   return scratch.Write("layout.json", layout.out);
+}
+
+TEST_CASE("no layout file is written that would be refused", "[system]") {
+  const TempFolder scratch;
+  const auto checkpoint = scratch.Write(
+      "c.safetensors",
+      SafetensorsBytes(R"({"a\nb":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", "x"));
+  const WbctlResult control =
+      Wbctl({"layout", checkpoint.string(), "--trainer", "rows:1", "--rollout", "rows:1"});
+  REQUIRE(control.exit_code == 2);
+  REQUIRE(control.out.empty());
+  REQUIRE_THAT(control.err, Catch::Contains("has a control character at byte 1"));
+  const auto good = scratch.Write(
+      "d.safetensors",
+      SafetensorsBytes(R"({"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", "x"));
+  const WbctlResult job = Wbctl({"layout", good.string(), "--trainer", "rows:1", "--rollout",
+                                 "rows:1", "--job", "two\nlines"});
+  REQUIRE(job.exit_code == 2);
+  REQUIRE_THAT(job.err, Catch::Contains("job"));
 }
 
 TEST_CASE("a checkpoint comes out of the rollouts byte for byte", "[system]") {

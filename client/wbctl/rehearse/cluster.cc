@@ -23,7 +23,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLogLines = 20;
-constexpr std::chrono::milliseconds kReadyTimeout{30'000};
 constexpr std::chrono::milliseconds kLeaveTimeout{15'000};
 /// Workers' own deadlines end first: their errors say more than ours.
 constexpr std::chrono::milliseconds kGrace{5'000};
@@ -130,7 +129,7 @@ absl::StatusOr<std::string> Cluster::AwaitReady(std::size_t first, std::size_t c
   const std::string doing = "starting the daemons";
   std::vector<std::size_t> left = Range(first, first + count);
   std::string leader;
-  const Clock::time_point deadline = Clock::now() + kReadyTimeout;
+  const Clock::time_point deadline = Clock::now() + options_.timeout;
   while (!left.empty()) {
     WB_ASSIGN_OR_RETURN(const auto event, supervisor_.Next(deadline));
     if (!event) return Late(left, doing);

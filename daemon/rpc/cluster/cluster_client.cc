@@ -353,7 +353,7 @@ void ClusterClient::OnWelcome(std::uint64_t generation, Term term) {
   if (retry_.has_value()) loop_.Cancel(*retry_);
   retry_.reset();
   term_ = term;
-  failures_ = 0;
+  welcomed_ = loop_.Now();
   last_error_ = absl::OkStatus();
   spdlog::info("leader={} term={} connected", options_.leader.ToString(), term.value());
   events_->OnLeaderConnected();
@@ -368,6 +368,8 @@ void ClusterClient::OnMessage(std::uint64_t generation, FromLeader message) {
 void ClusterClient::OnEnd(std::uint64_t generation, const absl::Status& ended) {
   if (generation != generation_ || events_ == nullptr) return;
   const bool was_connected = term_.has_value();
+  // One that welcomes us and fails at once, each time, is not dialled without a pause.
+  if (was_connected && loop_.Now() - welcomed_ >= options_.longest_backoff) failures_ = 0;
   const absl::Status why =
       was_connected ? ended : ExplainConnectFailure(ended, options_.grpc.tls.get());
   term_.reset();

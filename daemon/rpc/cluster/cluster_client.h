@@ -92,7 +92,8 @@ class ClusterClient final : public LeaderLink {
   std::shared_ptr<grpc::Channel> channel_;  // of stream_, and let go of after it
   std::shared_ptr<Stream> stream_;
   std::uint64_t generation_ = 0;  // of stream_: what an older one still reports is dropped
-  std::uint64_t failures_ = 0;    // in a row
+  std::uint64_t failures_ = 0;    // in a row, of connections that were not made or did not last
+  EventLoop::Clock::time_point welcomed_;
   std::optional<Term> term_;
   std::optional<TimerId> retry_;
   std::map<std::string, Offered> offered_;  // by digest; of this stream

@@ -1,12 +1,8 @@
 #include "daemon/rpc/tls/tls_identity.h"
 
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
@@ -15,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "daemon/rpc/small_file.h"
 #include "daemon/rpc/tls/pem.h"
-#include "planner/base/fd_handle.h"
 #include "planner/base/status_macros.h"
 
 namespace wb {
@@ -48,39 +44,13 @@ using StackHandle = UniqueHandle<StackTraits>;
 
 enum class Readers { kAnyone, kOwnerAndGroup };
 
-absl::StatusOr<std::string> ReadOpened(const FdHandle& file, Readers readers) {
-  struct stat found {};
-  if (::fstat(file.get(), &found) != 0) {
-    return absl::InvalidArgumentError(std::generic_category().message(errno));
-  }
-  if (!S_ISREG(found.st_mode)) return absl::InvalidArgumentError("is no regular file");
-  if (readers == Readers::kOwnerAndGroup && (found.st_mode & S_IRWXO) != 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "has mode %04o: everyone may use it, want 0640 or less", found.st_mode & 07777));
-  }
-  std::string text(kMaxFileBytes + 1, '\0');
-  std::size_t have = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(file.get(), text.data() + have, text.size() - have);
-    if (got < 0) return absl::InvalidArgumentError(std::generic_category().message(errno));
-    have += static_cast<std::size_t>(got);
-  } while (got > 0);
-  if (have > kMaxFileBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("has more than ", kMaxFileBytes, " bytes"));
-  }
-  text.resize(have);
-  return text;
-}
-
-/// The file at `path`; never waits (a FIFO is refused).
 absl::StatusOr<std::string> ReadFile(const std::string& path, Readers readers) {
-  const FdHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file) {
+  WB_ASSIGN_OR_RETURN(SmallFile file, ReadSmallFile(path, kMaxFileBytes));
+  if (readers == Readers::kOwnerAndGroup && (file.mode & S_IRWXO) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot be read: ", std::generic_category().message(errno)));
+        absl::StrFormat("has mode %04o: everyone may use it, want 0640 or less", file.mode));
   }
-  return ReadOpened(file, readers);
+  return std::move(file.text);
 }
 
 /// Adds what is wrong with the file of a key of the configuration to `reasons`.

@@ -1,6 +1,11 @@
+#include <memory>
 #include <sstream>
 #include <string>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "client/wbctl/dial.h"
 #include "client/wbctl/status_command.h"
 #include "client/wbctl/status_text.h"
 #include "tests/support/catch.h"
@@ -103,6 +108,27 @@ TEST_CASE("A daemon that is not there is a failure that names it", "[wbctl][stat
   std::ostringstream out;
   REQUIRE(RunStatus(options, out) == ExitCode::kFailed);
   REQUIRE(out.str().empty());
+}
+
+TEST_CASE("What is no daemon's address is refused before it is dialled", "[wbctl][status]") {
+  const auto dial = [](const std::string& daemon) {
+    DaemonAddress address;
+    address.daemon = daemon;
+    return Dial(address).status();
+  };
+  for (const char* daemon : {"", "foo", ":1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:99999",
+                             "127.0.0.1:7o", "::1:7000", "dns:///localhost:7000", "unix:"}) {
+    CAPTURE(daemon);
+    const absl::Status refused = dial(daemon);
+    CHECK(refused.code() == absl::StatusCode::kInvalidArgument);
+    CHECK(absl::StrContains(refused.message(), absl::StrCat("--daemon '", daemon, "': want ")));
+  }
+  CHECK(absl::StrContains(dial("unix:" + std::string(108, 'd')).message(),
+                          "want a path of 1 to 107 bytes"));
+  for (const char* daemon : {"127.0.0.1:1", "[::1]:65535", "localhost:7000", "unix:d"}) {
+    CAPTURE(daemon);
+    CHECK(dial(daemon).ok());
+  }
 }
 
 }  // namespace
