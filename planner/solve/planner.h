@@ -11,7 +11,7 @@ namespace wb {
 /// Computes the transfer plan of a job, or every reason why there is none. Pure: no I/O, no
 /// clock, no lock; the same job gives the same plan, and permuting its workers permutes it.
 ///
-/// Steps (DESIGN: the planner): index the pieces, check coverage and ownership, route every slice
+/// Steps: index the pieces, check coverage and ownership, route every slice
 /// to the source that keeps the most loaded NIC lowest, compute the bound.
 [[nodiscard]] std::variant<Plan, Refusals> Solve(const Job& job);
 

@@ -47,9 +47,9 @@ struct CutGroup {
   Cut cut;
 };
 
-/// A layout file (JSON, DESIGN section 8): every group holds every tensor once, cut as it says,
-/// each param named and shaped as its part of the tensor. A rank whose share is empty does not
-/// have the param; tensors without elements are declared and held by no one.
+/// A layout file (LayoutFile of layout.proto, in JSON): every group holds every tensor once, cut as
+/// it says, each param named and shaped as its part of the tensor. A rank whose share is empty does
+/// not have the param; tensors without elements are declared and held by no one.
 [[nodiscard]] std::string CutLayoutJson(const std::string& job,
                                         const std::vector<Tensor>& tensors,
                                         const std::vector<CutGroup>& groups);

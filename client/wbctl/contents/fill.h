@@ -23,7 +23,7 @@ class Contents {
                      std::span<std::byte> out) const = 0;
 };
 
-/// How a rehearsal numbers the elements (DESIGN section 8).
+/// How a rehearsal numbers the elements.
 enum class Fill : std::uint8_t {
   kHash,   // low bytes of XXH3_64bits_withSeed(tensor name, index * 0x9E3779B97F4A7C15 + version)
   kRow,    // first index of the element + version, in the tensor's dtype

@@ -53,7 +53,8 @@ struct RehearsalResult {
   bool differs() const { return !mismatches.empty() || !export_differences.empty(); }
 };
 
-/// The JSON of DESIGN section 8, with "processes", and "mismatches" where there are any.
+/// The JSON that programs read (its names are a contract), with "processes", and "mismatches" where
+/// there are any.
 [[nodiscard]] std::string ToJson(const RehearsalResult& result);
 /// The same for people, a line a version.
 [[nodiscard]] std::string ToTable(const RehearsalResult& result);

@@ -199,7 +199,7 @@ void Executor::Go(AttemptId id) {
   const auto found = attempts_.find(id);
   if (found == attempts_.end() || found->second->state != AttemptState::kPrepared) {
     // It failed or was aborted meanwhile, and said so; or Go came twice.
-    spdlog::warn("attempt={} go for an attempt that is {}", id.value(),
+    spdlog::warn("attempt={:016x} go for an attempt that is {}", id.value(),
                  found == attempts_.end() ? "unknown" : ToString(found->second->state));
     return;
   }
@@ -355,7 +355,7 @@ void Executor::PumpAndReview() {
 bool Executor::Review(Attempt& attempt) {
   if (!attempt.failure.ok() && CanStep(attempt.state, AttemptState::kFailed)) {
     Step(attempt, AttemptState::kFailed);
-    spdlog::warn("attempt={} failed: {}", attempt.id.value(), attempt.failure.ToString());
+    spdlog::warn("attempt={:016x} failed: {}", attempt.id.value(), attempt.failure.ToString());
     sender_.Stop(attempt);
     receiver_.Stop(attempt, absl::CancelledError("the attempt has failed at the receiver"));
     events_.OnFailed(attempt.id, attempt.failure);

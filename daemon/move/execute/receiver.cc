@@ -60,13 +60,15 @@ absl::StatusOr<Receiver::Chunk> Receiver::Check(const AttemptMap& attempts,
   const auto found = attempts.find(header.attempt);
   if (found == attempts.end()) {
     ++refusals_.late;
-    return absl::NotFoundError(absl::StrCat("attempt ", header.attempt.value(), " is not known"));
+    return absl::NotFoundError(absl::StrCat(
+        "attempt ", absl::Hex(header.attempt.value(), absl::kZeroPad16), " is not known"));
   }
   Attempt& attempt = *found->second;
   if (!attempt.may_land() && attempt.state != AttemptState::kStaged) {
     ++refusals_.late;
-    return absl::CancelledError(
-        absl::StrCat("attempt ", header.attempt.value(), " is ", ToString(attempt.state)));
+    return absl::CancelledError(absl::StrCat("attempt ",
+                                             absl::Hex(header.attempt.value(), absl::kZeroPad16),
+                                             " is ", ToString(attempt.state)));
   }
   const auto stream = attempt.in_by_number.find(header.stream);
   const bool known = stream != attempt.in_by_number.end();

@@ -38,11 +38,13 @@ class WelcomingLeader final : public PeerEvents {
     if (const auto* hello = std::get_if<ClusterHello>(&message)) {
       nodes[peer] = hello->node;
       links_.Send(peer, Welcome{Incarnation(1)});
+      if (ends_all) links_.Close(peer, absl::ResourceExhaustedError("no room"));
     }
     messages.emplace_back(peer, std::move(message));
   }
   void OnPeerLost(PeerId peer, const absl::Status& why) override { lost[peer] = why; }
 
+  bool ends_all = false;  // each stream, as soon as it is welcomed
   std::map<PeerId, std::string> nodes;
   std::vector<std::pair<PeerId, ToLeader>> messages;
   std::map<PeerId, absl::Status> lost;
@@ -209,6 +211,17 @@ TEST_CASE("The leader can refuse a daemon, which hears why and tries again", "[r
     return true;
   });
   REQUIRE(n0.thread.Becomes([&] { return n0.events.connected == 2; }));
+}
+
+TEST_CASE("A leader that ends each stream at once is dialled after longer and longer pauses",
+          "[rpc][cluster]") {
+  LeaderEnd leader(Term(5));
+  leader.thread.Ask([&] { return leader.leader.ends_all = true; });
+  const auto started = std::chrono::steady_clock::now();
+  DaemonEnd n0(leader.server.address(), "n0");
+  REQUIRE(n0.thread.Becomes([&] { return n0.events.connected >= 5; }));
+  // At least half of 50, 100, 200 and 200 ms.
+  REQUIRE(std::chrono::steady_clock::now() - started >= std::chrono::milliseconds(275));
 }
 
 /// A daemon's stream by hand: for what our own client never says.
