@@ -1,5 +1,6 @@
 // weightbridged as processes: how it starts, refuses to, ends, and comes back.
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -8,6 +9,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -206,6 +209,27 @@ TEST_CASE("Three versions reach a rollout through two daemons, whole", "[system]
       test::RunProgram(folder.path(), {BinaryOf("wbctl"), "versions", "--daemon", n1.control()});
   REQUIRE(asked.code == 1);
   REQUIRE(absl::StrContains(asked.output, n0.Said("X_WB_LEADER")));
+}
+
+TEST_CASE("A worker that truncates its memory after Join cannot, and versions go on",
+          "[system][daemon]") {
+  const TempFolder folder;
+  DaemonProcess n0({folder.path(), "n0", kListen, ""});
+  REQUIRE(n0.Start());
+  REQUIRE(n0.Ready());
+  TensorWorker source(n0.worker_socket(), "policy");
+  TensorWorker target(n0.worker_socket(), "engine0");
+  auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
+  auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
+  REQUIRE(TextOf(trainer) == "OK");
+  REQUIRE(TextOf(rollout) == "OK");
+  for (std::uint64_t version = 1; version <= 2; ++version) {
+    for (const TensorWorker* worker : {&source, &target}) {
+      REQUIRE(::ftruncate(worker->memory.fd(), 0) == -1);
+      REQUIRE(errno == EPERM);
+    }
+    Update(*trainer, source, *rollout, target, version);
+  }
 }
 
 TEST_CASE("After the leader's death daemons and workers find its successor", "[system][daemon]") {
