@@ -126,9 +126,9 @@ bool IsFor(X509* certificate, const std::string& name) {
 std::string Describe(X509* certificate) {
   const std::vector<std::string> names = NamesOf(certificate);
   // From a stranger perhaps, and goes into the log: a name may not end its line.
-  return absl::StrCat(
-      OneLine(X509_get_subject_name(certificate)), " (",
-      names.empty() ? "no names" : absl::CHexEscape(absl::StrJoin(names, ", ")), ")");
+  return absl::StrCat(OneLine(X509_get_subject_name(certificate)), " (",
+                      names.empty() ? "no names" : absl::CHexEscape(absl::StrJoin(names, ", ")),
+                      ")");
 }
 
 std::string IssuerOf(X509* certificate) {
