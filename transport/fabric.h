@@ -84,9 +84,9 @@ class Fabric {
  public:
   /// Called from Progress for each announcement: a place, std::nullopt to decide later by
   /// Accept or Refuse, or an error to refuse it, which reaches the sender's event (code, and up to
-  /// 128 bytes of text). A place that is none (not open, read-only, out of range, another size)
-  /// refuses too, and ends in a kReceived event with its tag and the error. It may call Send,
-  /// Accept, Refuse and CloseForced; not Progress.
+  /// 128 bytes of text). A place that is none (not open, a device's, read-only, out of range,
+  /// another size) refuses too, and ends in a kReceived event with its tag and the error. It may
+  /// call Send, Accept, Refuse and CloseForced; not Progress.
   using Receiver = std::function<absl::StatusOr<std::optional<Landing>>(const Announcement&)>;
 
   virtual ~Fabric() = default;

@@ -89,7 +89,7 @@ struct Daemon {
     mover = *std::move(started);
     absl::StatusOr<Region> memory = Region::AllocateArena(2 * kMoved);
     Check(memory.status());
-    std::memset(memory->host_memory().data(), 7, memory->host_memory().size());
+    std::memset(memory->host_memory()->data(), 7, memory->bytes());
     mover->AddRegion(kRegion, *std::move(memory));
   }
   PeerAddress Address() const { return {name, Incarnation(1), mover->address()}; }

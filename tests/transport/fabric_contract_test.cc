@@ -9,6 +9,7 @@
 
 #include "planner/base/fd_handle.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/seed.h"
 #include "tests/transport/fabric_pair.h"
 
@@ -127,8 +128,10 @@ TEMPLATE_TEST_CASE("a landing that is none is refused, and nothing moves",
                    WB_FABRICS) {
   const std::uint64_t bytes = GENERATE(std::uint64_t{10}, 2 * kMiB);
   TestType kind;
+  FakeDevice device;
   Side a(kind);
   Side b(kind);
+  REQUIRE(b.regions.Add(Side::kOfDevice, device.Open(device.Allocate(bytes))).ok());
   const FdHandle fd(memfd_create("read-only", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(ftruncate(fd.get(), 4 << 20) == 0);
   REQUIRE(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0);
@@ -139,6 +142,7 @@ TEMPLATE_TEST_CASE("a landing that is none is refused, and nothing moves",
               .ok());
   const std::vector<std::pair<MemoryRef, absl::StatusCode>> places = {
       {{Side::kReadOnly, 0, bytes}, absl::StatusCode::kPermissionDenied},
+      {{Side::kOfDevice, 0, bytes}, absl::StatusCode::kFailedPrecondition},
       {{Side::kMemory, end - bytes + 1, bytes}, absl::StatusCode::kOutOfRange},
       {{Side::kMemory, ~std::uint64_t{0}, bytes}, absl::StatusCode::kOutOfRange},
       {{RegionId(77), 0, bytes}, absl::StatusCode::kNotFound},
@@ -376,8 +380,10 @@ TEMPLATE_TEST_CASE("what cannot be sent is refused before anything is posted",
                    "[transport][contract]",
                    WB_FABRICS) {
   TestType kind;
+  FakeDevice device;
   Side a(kind);
   Side b(kind);
+  REQUIRE(a.regions.Add(Side::kOfDevice, device.Open(device.Allocate(1))).ok());
   const EndpointId to_b = a.fabric->Connect(b.fabric->address()).value();
   const Bytes long_header(a.fabric->traits().max_header_bytes + 1);
   const auto code = [&](EndpointId to, std::span<const std::byte> header, MemoryRef payload) {
@@ -388,6 +394,7 @@ TEMPLATE_TEST_CASE("what cannot be sent is refused before anything is posted",
           absl::StatusCode::kInvalidArgument);
   REQUIRE(code(to_b, {}, At(a.memory_bytes, 1)) == absl::StatusCode::kOutOfRange);
   REQUIRE(code(to_b, {}, {RegionId(9), 0, 1}) == absl::StatusCode::kNotFound);
+  REQUIRE(code(to_b, {}, {Side::kOfDevice, 0, 1}) == absl::StatusCode::kFailedPrecondition);
   REQUIRE(code(EndpointId(999), {}, At(0, 1)) == absl::StatusCode::kFailedPrecondition);
   RunFor({&a, &b}, milliseconds(20));
   REQUIRE(a.events.empty());

@@ -70,6 +70,7 @@ class Side {
 
   static constexpr RegionId kMemory{1};
   static constexpr RegionId kReadOnly{2};
+  static constexpr RegionId kOfDevice{3};
 
   template <typename Kind>
   explicit Side(Kind& kind, std::uint64_t bytes = 16 << 20) : memory_bytes(bytes) {

@@ -12,6 +12,7 @@
 
 #include "planner/base/fd_handle.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_device.h"
 
 namespace wb {
 namespace {
@@ -100,7 +101,7 @@ TEST_CASE("the owner of an opened memfd cannot truncate it", "[transport][memory
       Region::OpenHostFd(fd.get(), 0, 2 * kPage, RegionAccess::kReadWrite).value();
   REQUIRE(ftruncate(fd.get(), kPage) != 0);
   REQUIRE(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_GROW) != 0);
-  region.host_memory()[2 * kPage - 1] = std::byte{1};
+  region.host_memory().value()[2 * kPage - 1] = std::byte{1};
 }
 
 TEST_CASE("a region is the memory of the memfd itself, from any offset", "[transport][memory]") {
@@ -113,9 +114,9 @@ TEST_CASE("a region is the memory of the memfd itself, from any offset", "[trans
   Region region = Region::OpenHostFd(fd.get(), offset, size, RegionAccess::kReadWrite).value();
   REQUIRE(region.bytes() == size);
   REQUIRE(region.kind() == RegionKind::kHostFd);
-  REQUIRE(std::ranges::equal(region.host_memory(), std::span(bytes).subspan(offset, size)));
+  REQUIRE(std::ranges::equal(region.host_memory().value(), std::span(bytes).subspan(offset, size)));
 
-  region.host_memory()[size - 1] = std::byte{0x5A};
+  region.host_memory().value()[size - 1] = std::byte{0x5A};
   std::byte seen{};
   REQUIRE(pread(fd.get(), &seen, 1, static_cast<off_t>(offset + size - 1)) == 1);
   REQUIRE(seen == std::byte{0x5A});
@@ -125,7 +126,7 @@ TEST_CASE("a region outlives the descriptor that it was opened from", "[transpor
   FdHandle fd = Memfd(kPage, kSeals);
   const Region region = Region::OpenHostFd(fd.get(), 0, kPage, RegionAccess::kReadWrite).value();
   fd.Reset();
-  region.host_memory()[0] = std::byte{1};
+  region.host_memory().value()[0] = std::byte{1};
 }
 
 TEST_CASE("a read-only region cannot be written", "[transport][memory]") {
@@ -160,7 +161,7 @@ TEST_CASE("a region of no bytes is legal and maps nothing", "[transport][memory]
   const FdHandle fd = Memfd(0, kSeals);
   Region region = Region::OpenHostFd(fd.get(), 0, 0, RegionAccess::kReadWrite).value();
   REQUIRE(region.bytes() == 0);
-  REQUIRE(region.host_memory().empty());
+  REQUIRE(region.host_memory().value().empty());
   RegionTable table;
   REQUIRE(table.Add(RegionId(1), std::move(region)).ok());
   REQUIRE(table.Resolve({RegionId(1), 0, 0})->empty());
@@ -174,7 +175,7 @@ TEST_CASE("opening makes the pages present", "[transport][memory]") {
   const Region region =
       Region::OpenHostFd(fd.get(), 0, pages * kPage, RegionAccess::kReadWrite).value();
   std::vector<unsigned char> present(pages);
-  REQUIRE(mincore(region.host_memory().data(), pages * kPage, present.data()) == 0);
+  REQUIRE(mincore(region.host_memory().value().data(), pages * kPage, present.data()) == 0);
   REQUIRE(std::ranges::all_of(present, [](unsigned char page) { return (page & 1) != 0; }));
 }
 
@@ -183,8 +184,9 @@ TEST_CASE("an arena is zeroed and page-aligned, and one that cannot be is refuse
   const Region arena = Region::AllocateArena(3 * kPage + 5).value();
   REQUIRE(arena.kind() == RegionKind::kArena);
   REQUIRE(arena.access() == RegionAccess::kReadWrite);
-  REQUIRE(reinterpret_cast<std::uintptr_t>(arena.host_memory().data()) % kPage == 0);
-  REQUIRE(std::ranges::all_of(arena.host_memory(), [](std::byte b) { return b == std::byte{0}; }));
+  REQUIRE(reinterpret_cast<std::uintptr_t>(arena.host_memory().value().data()) % kPage == 0);
+  REQUIRE(std::ranges::all_of(arena.host_memory().value(),
+                              [](std::byte b) { return b == std::byte{0}; }));
   REQUIRE(Region::AllocateArena(~std::uint64_t{0}).status().code() ==
           absl::StatusCode::kResourceExhausted);
   REQUIRE(Region::AllocateArena(std::uint64_t{1} << 46).status().code() ==
@@ -195,15 +197,58 @@ TEST_CASE("a region is unmapped once, by its last owner", "[transport][memory]")
   const void* address = nullptr;
   {
     Region first = Region::AllocateArena(kPage).value();
-    address = first.host_memory().data();
+    address = first.host_memory().value().data();
     Region second = std::move(first);
-    REQUIRE(second.host_memory().data() == address);
+    REQUIRE(second.host_memory().value().data() == address);
     Region third = Region::AllocateArena(0).value();
     third = std::move(second);
-    REQUIRE(third.host_memory().data() == address);
+    REQUIRE(third.host_memory().value().data() == address);
     REQUIRE(Permissions(address) == "rw-p");
   }
   REQUIRE(Permissions(address).empty());
+}
+
+TEST_CASE("memory of a device is known by its addresses, and not to CPU or fabric",
+          "[transport][memory]") {
+  test::FakeDevice device(DeviceId(3));
+  Region region = device.Open(device.Allocate(100), RegionAccess::kReadOnly);
+  REQUIRE(region.kind() == RegionKind::kDevice);
+  REQUIRE(region.device() == DeviceId(3));
+  REQUIRE(region.bytes() == 100);
+  REQUIRE(region.Populate([] { return false; }).ok());  // there is nothing to be done
+  const std::byte* const address = region.addresses().data();
+  REQUIRE(Permissions(address) == "---p");
+  const absl::Status none = region.host_memory().status();
+  REQUIRE(none.code() == absl::StatusCode::kFailedPrecondition);
+  REQUIRE(Names(none, "device 3"));
+
+  RegionTable table;
+  REQUIRE(table.Add(RegionId(7), std::move(region)).ok());
+  for (const absl::Status& status : {table.Resolve({RegionId(7), 0, 1}).status(),
+                                     table.Resolve({RegionId(7), 40, 60}).status()}) {
+    REQUIRE(status.code() == absl::StatusCode::kFailedPrecondition);
+    REQUIRE(Names(status, "region 7"));
+    REQUIRE(Names(status, "device 3"));
+  }
+  const CopierMemory memory =
+      table.ResolveForCopier({RegionId(7), 40, 60}, RegionAccess::kReadOnly).value();
+  REQUIRE(memory.bytes.data() == address + 40);
+  REQUIRE(memory.bytes.size() == 60);
+  REQUIRE(memory.device == DeviceId(3));
+  REQUIRE(table.ResolveForCopier({RegionId(7), 40, 60}, RegionAccess::kReadWrite).status().code() ==
+          absl::StatusCode::kPermissionDenied);
+  REQUIRE(table.Resolve({RegionId(7), 41, 60}).status().code() == absl::StatusCode::kOutOfRange);
+  REQUIRE(table.Remove(RegionId(7)).ok());
+  REQUIRE(Permissions(address).empty());  // closed
+}
+
+TEST_CASE("the host's memory is the same for copiers as for the CPU", "[transport][memory]") {
+  RegionTable table;
+  REQUIRE(table.Add(RegionId(7), Region::AllocateArena(100).value()).ok());
+  const CopierMemory memory =
+      table.ResolveForCopier({RegionId(7), 40, 60}, RegionAccess::kReadWrite).value();
+  REQUIRE(memory.bytes.data() == table.Resolve({RegionId(7), 40, 60})->data());
+  REQUIRE_FALSE(memory.device.has_value());
 }
 
 TEST_CASE("a table names the region, the range and the size that do not fit",

@@ -1,35 +1,22 @@
 #include "transport/copy/copy_pool.h"
 
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <system_error>
 #include <thread>
 #include <utility>
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include "absl/strings/str_cat.h"
 
-#include "planner/base/fd_handle.h"
 #include "planner/base/mutex.h"
-#include "transport/copy/byte_runs.h"
-#include "transport/copy/checksum.h"
+#include "planner/base/status_macros.h"
+#include "transport/copy/done_jobs.h"
 
 namespace wb {
 namespace {
 
 constexpr int kMaxThreads = 256;
 constexpr std::chrono::hours kIdleWait{1};  // a thread without work looks up now and then
-
-void RunJob(CopyJob& job) {
-  for (const CopyStep& step : job.steps) {
-    CopyRuns({step.from, *step.from_block, step.from_begin},
-             {step.to, *step.to_block, step.to_begin}, step.bytes);
-  }
-  job.checksum = Checksum(job.summed);
-}
 
 /// First in, first out, in one vector whose memory is kept. It grows only when full of jobs that
 /// wait: a queue that is never empty for long does not creep.
@@ -53,27 +40,15 @@ class JobQueue {
 }  // namespace
 
 struct CopyPool::State {
-  FdHandle completion;
+  DoneJobs done;
   std::size_t pending = 0;  // the owner's thread only
 
   Mutex mu;
   CondVar work;
   JobQueue queue ABSL_GUARDED_BY(mu);
-  std::vector<CopyJob> done ABSL_GUARDED_BY(mu);
   bool stopping ABSL_GUARDED_BY(mu) = false;
 
   std::vector<std::thread> threads;
-
-  void Finish(CopyJob job) {
-    {
-      const MutexLock lock(mu);
-      done.push_back(std::move(job));
-      if (done.size() > 1) return;  // the first one has made the descriptor readable
-    }
-    const std::uint64_t one = 1;
-    // Fails only when the counter is full, and then it is readable all the same.
-    static_cast<void>(!write(completion.get(), &one, sizeof(one)));
-  }
 
   /// False when the pool ends.
   bool Next(CopyJob& job) {
@@ -89,8 +64,8 @@ struct CopyPool::State {
   void Work() {
     CopyJob job;
     while (Next(job)) {
-      RunJob(job);
-      Finish(std::move(job));
+      RunOnHost(job);
+      done.Add(std::move(job));
     }
   }
 };
@@ -103,8 +78,7 @@ absl::StatusOr<std::unique_ptr<CopyPool>> CopyPool::Create(int threads) {
   std::unique_ptr<CopyPool> pool(new CopyPool());
   pool->state_ = std::make_unique<State>();
   State& state = *pool->state_;
-  state.completion = FdHandle(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!state.completion) return absl::ErrnoToStatus(errno, "copy pool: eventfd");
+  WB_RETURN_IF_ERROR(state.done.Open());
   try {
     for (int i = 0; i < threads; ++i) state.threads.emplace_back([&state] { state.Work(); });
   } catch (const std::system_error& error) {
@@ -128,8 +102,8 @@ CopyPool::~CopyPool() {
 void CopyPool::Submit(CopyJob job) {
   ++state_->pending;
   if (state_->threads.empty()) {
-    RunJob(job);
-    state_->Finish(std::move(job));
+    RunOnHost(job);
+    state_->done.Add(std::move(job));
     return;
   }
   {
@@ -140,16 +114,11 @@ void CopyPool::Submit(CopyJob job) {
 }
 
 void CopyPool::TakeDone(std::vector<CopyJob>& done) {
-  std::uint64_t count = 0;
-  static_cast<void>(!read(state_->completion.get(), &count, sizeof(count)));
-  const MutexLock lock(state_->mu);
-  state_->pending -= state_->done.size();
-  for (CopyJob& job : state_->done) done.push_back(std::move(job));
-  state_->done.clear();
+  state_->pending -= state_->done.TakeAll(done);
 }
 
 int CopyPool::completion_fd() const {
-  return state_->completion.get();
+  return state_->done.fd();
 }
 
 std::size_t CopyPool::pending() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include <fcntl.h>
@@ -76,6 +77,11 @@ absl::Status PopulatePages(void* start, std::uint64_t bytes, RegionAccess access
   return absl::ResourceExhaustedError(
       absl::StrFormat("memory: the pages of %d bytes cannot be had: %s", bytes,
                       std::string(absl::ErrnoToStatus(errno, "").message())));
+}
+
+std::string OfDeviceText(DeviceId device) {
+  return absl::StrCat("memory of device ", device.value(),
+                      ", which only its copier reaches; want the host's");
 }
 
 }  // namespace
@@ -160,13 +166,34 @@ absl::StatusOr<Region> Region::AllocateArena(std::uint64_t bytes) {
   return region;
 }
 
+Region Region::OfDevice(std::unique_ptr<DeviceMemory> memory, RegionAccess access) {
+  Region region;
+  region.kind_ = RegionKind::kDevice;
+  region.access_ = access;
+  region.base_ = memory->addresses().data();
+  region.bytes_ = memory->addresses().size();
+  region.device_memory_ = std::move(memory);
+  return region;
+}
+
+std::optional<DeviceId> Region::device() const {
+  if (device_memory_ == nullptr) return std::nullopt;
+  return device_memory_->device();
+}
+
+absl::StatusOr<std::span<std::byte>> Region::host_memory() const {
+  if (device_memory_ == nullptr) return addresses();
+  return absl::FailedPreconditionError(OfDeviceText(device_memory_->device()));
+}
+
 Region::Region(Region&& other) noexcept
     : kind_(other.kind_),
       access_(other.access_),
       base_(std::exchange(other.base_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
       mapping_(std::exchange(other.mapping_, nullptr)),
-      mapping_bytes_(std::exchange(other.mapping_bytes_, 0)) {}
+      mapping_bytes_(std::exchange(other.mapping_bytes_, 0)),
+      device_memory_(std::move(other.device_memory_)) {}
 
 Region& Region::operator=(Region&& other) noexcept {
   std::swap(kind_, other.kind_);
@@ -175,6 +202,7 @@ Region& Region::operator=(Region&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(mapping_, other.mapping_);
   std::swap(mapping_bytes_, other.mapping_bytes_);
+  std::swap(device_memory_, other.device_memory_);
   return *this;
 }
 
@@ -201,8 +229,8 @@ absl::Status RegionTable::Remove(RegionId id) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::span<std::byte>> RegionTable::Find(const MemoryRef& ref,
-                                                       RegionAccess access) const {
+absl::StatusOr<CopierMemory> RegionTable::ResolveForCopier(const MemoryRef& ref,
+                                                           RegionAccess access) const {
   const auto found = regions_.find(ref.region);
   if (found == regions_.end()) {
     return absl::NotFoundError(absl::StrCat("region ", ref.region.value(), " is not open"));
@@ -217,15 +245,23 @@ absl::StatusOr<std::span<std::byte>> RegionTable::Find(const MemoryRef& ref,
     return absl::PermissionDeniedError(
         absl::StrCat("region ", ref.region.value(), " is read-only, want it writable"));
   }
-  return region.host_memory().subspan(ref.offset, ref.bytes);
+  return CopierMemory{region.addresses().subspan(ref.offset, ref.bytes), region.device()};
+}
+
+absl::StatusOr<std::span<std::byte>> RegionTable::ResolveForHost(const MemoryRef& ref,
+                                                                 RegionAccess access) const {
+  WB_ASSIGN_OR_RETURN(const CopierMemory memory, ResolveForCopier(ref, access));
+  if (!memory.device.has_value()) return memory.bytes;
+  return absl::FailedPreconditionError(
+      absl::StrCat("region ", ref.region.value(), " is ", OfDeviceText(*memory.device)));
 }
 
 absl::StatusOr<std::span<const std::byte>> RegionTable::Resolve(const MemoryRef& ref) const {
-  return Find(ref, RegionAccess::kReadOnly);
+  return ResolveForHost(ref, RegionAccess::kReadOnly);
 }
 
 absl::StatusOr<std::span<std::byte>> RegionTable::ResolveWritable(const MemoryRef& ref) const {
-  return Find(ref, RegionAccess::kReadWrite);
+  return ResolveForHost(ref, RegionAccess::kReadWrite);
 }
 
 }  // namespace wb

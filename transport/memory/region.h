@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/container/flat_hash_map.h"
@@ -10,6 +12,7 @@
 #include "absl/status/statusor.h"
 
 #include "planner/base/strong_id.h"
+#include "transport/memory/device_memory.h"
 
 namespace wb {
 
@@ -24,11 +27,14 @@ struct MemoryRef {
   friend bool operator==(const MemoryRef&, const MemoryRef&) = default;
 };
 
-enum class RegionKind : std::uint8_t { kHostFd, kArena };
+enum class RegionKind : std::uint8_t { kHostFd, kArena, kDevice };
 enum class RegionAccess : std::uint8_t { kReadOnly, kReadWrite };
 
-/// Memory the daemon can move bytes from and to: a mapping of a worker's memfd, or memory of the
-/// daemon's own (arena). Owns the mapping; move-only.
+/// Memory the daemon can move bytes from and to: a mapping of a worker's memfd, memory of the
+/// daemon's own (arena), or memory of a device. Owns it; move-only.
+///
+/// The host's memory is reached by the CPU, the fabric and every copier; a device's by that
+/// device's copier alone.
 ///
 /// A worker's memfd must carry F_SEAL_SHRINK and F_SEAL_SEAL, or its owner could truncate it under
 /// us; it may not be smaller than what is mapped.
@@ -52,6 +58,8 @@ class Region {
                                            RegionAccess access);
   /// Anonymous memory of the daemon's own, page-aligned, zeroed and present.
   static absl::StatusOr<Region> AllocateArena(std::uint64_t bytes);
+  /// Memory that the device's provider has opened.
+  static Region OfDevice(std::unique_ptr<DeviceMemory> memory, RegionAccess access);
 
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
@@ -62,8 +70,13 @@ class Region {
   RegionKind kind() const { return kind_; }
   RegionAccess access() const { return access_; }
   std::uint64_t bytes() const { return bytes_; }
-  /// CPU address of the region's first byte; only transport/ may look behind it.
-  std::span<std::byte> host_memory() const { return {base_, static_cast<std::size_t>(bytes_)}; }
+  /// Whose memory it is; none for the host's.
+  std::optional<DeviceId> device() const;
+  /// The region for the CPU and the fabric; only transport/ may look behind it.
+  /// FAILED_PRECONDITION names the device whose memory it is.
+  absl::StatusOr<std::span<std::byte>> host_memory() const;
+  /// Where the region lies for a copier that reaches it; nobody else may look behind it.
+  std::span<std::byte> addresses() const { return {base_, static_cast<std::size_t>(bytes_)}; }
 
  private:
   Region() = default;
@@ -73,6 +86,13 @@ class Region {
   std::uint64_t bytes_ = 0;
   void* mapping_ = nullptr;  // page-aligned start; base_ lies inside
   std::uint64_t mapping_bytes_ = 0;
+  std::unique_ptr<DeviceMemory> device_memory_;
+};
+
+/// Bytes of a region as a copier is told them; `device` as Region::device.
+struct CopierMemory {
+  std::span<std::byte> bytes;
+  std::optional<DeviceId> device;
 };
 
 /// The regions of one mover, by id. Loop-confined: call from the mover's thread only.
@@ -83,16 +103,20 @@ class RegionTable {
   absl::Status Add(RegionId id, Region region);
   /// Unmaps. NOT_FOUND names the id. The caller has ended every transfer that uses it.
   absl::Status Remove(RegionId id);
-  /// The bytes a ref names; OUT_OF_RANGE or NOT_FOUND name region, offset and size.
+  /// The bytes a ref names, for CPU and fabric; OUT_OF_RANGE or NOT_FOUND name region, offset and
+  /// size, FAILED_PRECONDITION a region that is a device's memory.
   absl::StatusOr<std::span<const std::byte>> Resolve(const MemoryRef& ref) const;
   /// As Resolve, and PERMISSION_DENIED when the region is mapped read-only.
   absl::StatusOr<std::span<std::byte>> ResolveWritable(const MemoryRef& ref) const;
+  /// The same for copiers, to which devices' memory can be named.
+  absl::StatusOr<CopierMemory> ResolveForCopier(const MemoryRef& ref, RegionAccess access) const;
   std::size_t size() const { return regions_.size(); }
   /// Sum of all regions' bytes.
   std::uint64_t bytes() const { return bytes_; }
 
  private:
-  absl::StatusOr<std::span<std::byte>> Find(const MemoryRef& ref, RegionAccess access) const;
+  absl::StatusOr<std::span<std::byte>> ResolveForHost(const MemoryRef& ref,
+                                                      RegionAccess access) const;
 
   absl::flat_hash_map<RegionId, Region> regions_;
   std::uint64_t bytes_ = 0;

@@ -19,7 +19,7 @@ class Stranger {
   explicit Stranger(MoveWorld& world)
       : world_(world), fabric_(LoopbackFabric::Create(world.network(), regions_).value()) {
     Region region = Region::AllocateArena(kTestChunk).value();
-    payload_ = region.host_memory();
+    payload_ = region.host_memory().value();
     std::fill(payload_.begin(), payload_.end(), std::byte{0x5C});
     REQUIRE(regions_.Add(RegionId(1), std::move(region)).ok());
   }

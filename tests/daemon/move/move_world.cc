@@ -38,7 +38,7 @@ PeerAddress MoveNode::Address() const {
 
 std::span<std::byte> MoveNode::AddMemory(RegionId id, std::uint64_t bytes) {
   Region region = Region::AllocateArena(bytes).value();
-  const std::span<std::byte> memory = region.host_memory();
+  const std::span<std::byte> memory = region.host_memory().value();
   executor->AddRegion(id, std::move(region));
   return memory;
 }
