@@ -150,6 +150,7 @@ absl::Status CheckedStream::ResolveBuffers(const RegionTable& regions,
                                            StreamEnd end,
                                            const std::vector<std::uint64_t>& ends) {
   memory_.resize(ends.size());
+  of_host_.resize(ends.size());
   if (end == StreamEnd::kDestination) writable_.resize(ends.size());
   for (std::size_t buffer = 0; buffer < ends.size(); ++buffer) {
     if (ends[buffer] == 0) continue;
@@ -167,12 +168,22 @@ absl::Status CheckedStream::ResolveBuffers(const RegionTable& regions,
 absl::Status CheckedStream::ResolveBuffer(const RegionTable& regions,
                                           const MemoryRef& ref,
                                           std::size_t buffer) {
-  if (writable_.empty()) {
-    WB_ASSIGN_OR_RETURN(memory_[buffer], regions.Resolve(ref));
-    return absl::OkStatus();
+  const bool source = writable_.empty();
+  const RegionAccess access = source ? RegionAccess::kReadOnly : RegionAccess::kReadWrite;
+  WB_ASSIGN_OR_RETURN(const CopierMemory memory, regions.ResolveForCopier(ref, access));
+  memory_[buffer] = memory.bytes;
+  if (!source) writable_[buffer] = memory.bytes;
+  of_host_[buffer] = !memory.device.has_value();
+  return memory.device.has_value() ? NoteDevice(*memory.device) : absl::OkStatus();
+}
+
+absl::Status CheckedStream::NoteDevice(DeviceId device) {
+  if (device_.has_value() && *device_ != device) {
+    return absl::InvalidArgumentError(absl::StrCat("memory of device ", device.value(),
+                                                   " beside memory of device ", device_->value(),
+                                                   ", want one device"));
   }
-  WB_ASSIGN_OR_RETURN(writable_[buffer], regions.ResolveWritable(ref));
-  memory_[buffer] = writable_[buffer];
+  device_ = device;
   return absl::OkStatus();
 }
 
@@ -182,6 +193,7 @@ void CheckedStream::FindDirect() {
     const LocalChunk& local = bound_.stream.chunks[chunk];
     if (local.parts.size() != 1) continue;
     const ChunkPart& part = local.parts.front();
+    if (!of_host_[part.buffer]) continue;
     const ByteRuns runs(part.block, part.begin, part.end);
     if (runs.run_left() >= part.bytes()) direct_[chunk] = runs.offset();
   }

@@ -94,7 +94,8 @@ absl::Status Mover::State::Build() {
   execute.chunks_in_flight = options.chunks_in_flight;
   execute.local_copies_at_once = std::max(1, 2 * options.copy_threads);
   execute.verify = options.verify;
-  WB_ASSIGN_OR_RETURN(executor, Executor::Create({*fabric, regions, *copies, events}, execute));
+  WB_ASSIGN_OR_RETURN(executor,
+                      Executor::Create({*fabric, regions, Copiers(*copies), events}, execute));
   address = fabric->address();
   fabric_name = fabric->traits().name;
   // The descriptors only end the sleep: the work is done before the next one.

@@ -14,6 +14,7 @@
 #include "daemon/move/execute/lane_table.h"
 #include "daemon/move/execute/worker_times.h"
 #include "planner/model/ids.h"
+#include "transport/copy/copier.h"
 #include "transport/fabric.h"
 
 namespace wb {
@@ -58,6 +59,7 @@ constexpr bool CanStep(AttemptState from, AttemptState to) {
 struct Outgoing {
   std::uint32_t number = 0;
   CheckedStream stream;
+  Copier* copier = nullptr;      // reaches its memory
   WorkerTimes* times = nullptr;  // of its source
   std::uint32_t next = 0;        // chunk
 };
@@ -92,6 +94,7 @@ struct Incoming {
   CheckedStream stream;
   std::uint32_t peer = 0;  // index into Attempt::in_peers
   std::vector<ChunkState> chunks;
+  Copier* copier = nullptr;      // reaches its memory
   WorkerTimes* times = nullptr;  // of its destination
 };
 
@@ -99,6 +102,7 @@ struct Incoming {
 struct LocalMove {
   CheckedStream source;
   CheckedStream destination;
+  Copier* copier = nullptr;  // reaches the memory of both
   WorkerTimes* source_times = nullptr;
   WorkerTimes* destination_times = nullptr;
   std::uint32_t next = 0;  // chunk

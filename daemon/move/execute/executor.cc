@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const Parts& parts,
 Executor::Executor(const Parts& parts, const ExecutorOptions& options, SlotPool out, SlotPool in)
     : fabric_(parts.fabric),
       regions_(parts.regions),
-      copies_(parts.copies),
+      copiers_(parts.copiers),
       events_(parts.events),
       options_(options),
       uses_(regions_),
@@ -114,12 +114,11 @@ Executor::Executor(const Parts& parts, const ExecutorOptions& options, SlotPool 
       operations_(options.now),
       lanes_(fabric_),
       sender_(fabric_,
-              copies_,
               operations_,
               out_slots_,
               {options.incarnation, options.chunks_in_flight, options.verify}),
-      receiver_(fabric_, copies_, operations_, in_slots_, options.verify),
-      local_(copies_, operations_, options.local_copies_at_once) {}
+      receiver_(fabric_, operations_, in_slots_, options.verify),
+      local_(operations_, options.local_copies_at_once) {}
 
 Executor::~Executor() {
   fabric_.SetReceiver(nullptr);
@@ -144,7 +143,8 @@ void Executor::Prepare(AttemptWork work) {
   const Version version = work.version;
   const AttemptLimits limits{options_.node, options_.chunk_bytes,
                              fabric_.traits().max_message_bytes};
-  absl::StatusOr<std::unique_ptr<Attempt>> made = MakeAttempt(std::move(work), regions_, limits);
+  absl::StatusOr<std::unique_ptr<Attempt>> made =
+      MakeAttempt(std::move(work), regions_, copiers_, limits);
   if (!made.ok()) {
     auto refused = std::make_unique<Attempt>();
     refused->id = id;
@@ -278,7 +278,7 @@ bool Executor::Progress() {
   bool any = fabric_.Progress(fabric_events_);
   for (const FabricEvent& event : fabric_events_) OnEvent(event);
   copied_.clear();
-  copies_.TakeDone(copied_);
+  copiers_.TakeDone(copied_);
   for (CopyJob& job : copied_) OnCopied(job);
   any = any || !copied_.empty();
   if (any) PumpAndReview();
@@ -313,7 +313,7 @@ void Executor::OnEvent(const FabricEvent& event) {
 
 void Executor::OnCopied(CopyJob& job) {
   Operation* operation = operations_.Find(job.token);
-  if (operation == nullptr) Die("the copy pool told of an operation that is not", job.token);
+  if (operation == nullptr) Die("a copier told of an operation that is not", job.token);
   operation->steps = std::move(job.steps);
   switch (operation->phase) {
     case Operation::Phase::kPacking:
@@ -330,7 +330,7 @@ void Executor::OnCopied(CopyJob& job) {
     case Operation::Phase::kHelloIn:
     case Operation::Phase::kSending:
     case Operation::Phase::kReceiving:
-      std::abort();  // not with the copy pool
+      std::abort();  // not with a copier
   }
 }
 

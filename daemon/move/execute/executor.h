@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 
 #include "daemon/move/attempt_work.h"
+#include "daemon/move/execute/copiers.h"
 #include "daemon/move/execute/lane_table.h"
 #include "daemon/move/execute/local_copier.h"
 #include "daemon/move/execute/operation.h"
@@ -19,7 +20,7 @@
 #include "daemon/move/execute/sender.h"
 #include "daemon/move/execute/slot_pool.h"
 #include "daemon/move/mover_counters.h"
-#include "transport/copy/copy_pool.h"
+#include "transport/copy/copier.h"
 #include "transport/fabric.h"
 #include "transport/memory/region.h"
 
@@ -39,16 +40,16 @@ struct ExecutorOptions {
 /// Executes attempts over one fabric: the mover without its thread. Methods are as AttemptRunner's.
 ///
 /// Loop-confined, and makes progress only in Progress: whoever owns it calls that when the fabric's
-/// wakeup descriptor or the copy pool's is readable, and after each call of another method.
+/// wakeup descriptor or a copier's is readable, and after each call of another method.
 /// Invariant: while an attempt is known, its regions stay in the table; after its OnEnded nothing
 /// of it reads or writes them.
 class Executor {
  public:
-  /// What an executor works with. All must outlive it; `fabric` and `copies` are its alone.
+  /// What an executor works with. All must outlive it; fabric and copiers are its alone.
   struct Parts {
     Fabric& fabric;
     RegionTable& regions;
-    CopyPool& copies;
+    Copiers copiers;
     MoverEvents& events;
   };
 
@@ -92,7 +93,7 @@ class Executor {
 
   Fabric& fabric_;
   RegionTable& regions_;
-  CopyPool& copies_;
+  const Copiers copiers_;
   MoverEvents& events_;
   const ExecutorOptions options_;
 

@@ -21,7 +21,7 @@ void LocalCopier::SubmitNext(Attempt& attempt) {
     move.destination.CopyFrom(move.source, operation.chunk, operation.steps);
     operations_.Time(operation, &move.source_times->copy, &move.destination_times->copy);
     ++attempt.operations;
-    Submit(copies_, operation);
+    Submit(*move.copier, operation);
     return;
   }
 }

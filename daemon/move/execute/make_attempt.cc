@@ -17,8 +17,11 @@ namespace {
 /// Builds one attempt; each step adds a part of the work to it.
 class AttemptMaker {
  public:
-  AttemptMaker(const RegionTable& regions, const AttemptLimits& limits)
-      : regions_(regions), limits_(limits), attempt_(std::make_unique<Attempt>()) {}
+  AttemptMaker(const RegionTable& regions, const Copiers& copiers, const AttemptLimits& limits)
+      : regions_(regions),
+        copiers_(copiers),
+        limits_(limits),
+        attempt_(std::make_unique<Attempt>()) {}
 
   absl::StatusOr<std::unique_ptr<Attempt>> Make(AttemptWork work) &&;
 
@@ -33,6 +36,7 @@ class AttemptMaker {
   void UseRegions(const CheckedStream& stream);
 
   const RegionTable& regions_;
+  const Copiers& copiers_;
   const AttemptLimits& limits_;
   std::vector<PeerAddress> peers_;
   std::vector<std::string> out_peers_;  // per stream of `out`
@@ -59,10 +63,11 @@ absl::Status AttemptMaker::AddOut(OutStream out) {
   WB_ASSIGN_OR_RETURN(CheckedStream stream,
                       CheckedStream::Create(std::move(out.source), regions_, StreamEnd::kSource));
   WB_RETURN_IF_ERROR(CheckSizes(stream));
+  WB_ASSIGN_OR_RETURN(Copier* const copier, copiers_.Of(stream.device()));
   UseRegions(stream);
   attempt_->unsent_chunks += stream.chunks();
   out_peers_.push_back(std::move(out.peer_node));
-  attempt_->out.push_back({out.stream_number, std::move(stream),
+  attempt_->out.push_back({out.stream_number, std::move(stream), copier,
                            &attempt_->source_times[SourceRank(out.stream_number)]});
   return absl::OkStatus();
 }
@@ -78,12 +83,13 @@ absl::Status AttemptMaker::AddIn(InStream in) {
     return absl::InvalidArgumentError(
         absl::StrCat("stream ", in.stream_number, " comes in twice, want once"));
   }
+  WB_ASSIGN_OR_RETURN(Copier* const copier, copiers_.Of(stream.device()));
   UseRegions(stream);
   attempt_->awaited_bytes += stream.bytes();
   const std::uint32_t from = InPeerOf(*peer);
   attempt_->in_peers[from].awaited_bytes += stream.bytes();
   std::vector<ChunkState> chunks(stream.chunks(), ChunkState::kAwaited);
-  attempt_->in.push_back({in.stream_number, std::move(stream), from, std::move(chunks),
+  attempt_->in.push_back({in.stream_number, std::move(stream), from, std::move(chunks), copier,
                           &attempt_->destination_times[DestinationRank(in.stream_number)]});
   return absl::OkStatus();
 }
@@ -103,10 +109,12 @@ absl::Status AttemptMaker::AddLocal(LocalCopy copy) {
         "local copy of ", source.bytes(), " bytes in ", source.chunks(), " chunks to ",
         destination.bytes(), " bytes in ", destination.chunks(), " chunks, want the same chunks"));
   }
+  WB_ASSIGN_OR_RETURN(Copier* const copier,
+                      copiers_.Between(source.device(), destination.device()));
   UseRegions(source);
   UseRegions(destination);
   attempt_->uncopied_bytes += source.bytes();
-  attempt_->local.push_back({std::move(source), std::move(destination),
+  attempt_->local.push_back({std::move(source), std::move(destination), copier,
                              &attempt_->source_times[SourceRank(copy.stream_number)],
                              &attempt_->destination_times[DestinationRank(copy.stream_number)]});
   return absl::OkStatus();
@@ -178,8 +186,9 @@ void AttemptMaker::AddLanes() {
 
 absl::StatusOr<std::unique_ptr<Attempt>> MakeAttempt(AttemptWork work,
                                                      const RegionTable& regions,
+                                                     const Copiers& copiers,
                                                      const AttemptLimits& limits) {
-  return AttemptMaker(regions, limits).Make(std::move(work));
+  return AttemptMaker(regions, copiers, limits).Make(std::move(work));
 }
 
 }  // namespace wb

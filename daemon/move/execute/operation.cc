@@ -10,12 +10,12 @@ constexpr std::uint64_t kIndexMask = (std::uint64_t{1} << kIndexBits) - 1;
 
 }  // namespace
 
-void Submit(CopyPool& copies, Operation& operation) {
+void Submit(Copier& copier, Operation& operation) {
   CopyJob job;
   job.token = operation.tag;
   job.steps = std::move(operation.steps);
   if (operation.has_checksum) job.summed = operation.memory;
-  copies.Submit(std::move(job));
+  copier.Submit(std::move(job));
 }
 
 Operation& OperationTable::New(Operation::Phase phase) {

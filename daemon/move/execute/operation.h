@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/move/execute/worker_times.h"
-#include "transport/copy/copy_pool.h"
+#include "transport/copy/copier.h"
 
 namespace wb {
 
@@ -18,8 +18,7 @@ struct Attempt;
 struct OutLane;
 
 /// One message or copy that has not ended. A chunk goes out as kPacking, kSending; comes in as
-/// kReceiving, kUnpacking. While it is kPacking, kUnpacking or kCopying the copy pool has its
-/// steps.
+/// kReceiving, kUnpacking. While it is kPacking, kUnpacking or kCopying a copier has its steps.
 struct Operation {
   enum class Phase : std::uint8_t {
     kFree,
@@ -39,18 +38,18 @@ struct Operation {
   std::uint32_t stream = 0;  // index into Attempt::out, in or local
   std::uint32_t chunk = 0;
   std::uint32_t slot = kNoSlot;       // of the arena, if the chunk is packed
-  std::uint64_t tag = 0;              // its name in the fabric and the copy pool; never reused
+  std::uint64_t tag = 0;              // its name in fabric and copier; never reused
   std::uint64_t checksum = 0;         // out: of what was packed; in: as announced
   Attempt* attempt = nullptr;         // of all but hellos
   OutLane* lane = nullptr;            // of what goes out
   std::span<const std::byte> memory;  // the chunk's bytes in one run: its slot, or the region
-  std::vector<CopyStep> steps;        // empty while the pool has them
+  std::vector<CopyStep> steps;        // empty while a copier has them
   std::array<BusyTime*, 2> busy{};    // what its present phase counts for; see OperationTable::Time
 };
 
-/// Gives the operation's steps to the pool, with its `memory` to be summed if it has a checksum.
+/// Gives the operation's steps to the copier, with its `memory` to be summed if it has a checksum.
 /// The job comes back with the operation's tag.
-void Submit(CopyPool& copies, Operation& operation);
+void Submit(Copier& copier, Operation& operation);
 
 /// The operations of one executor. Their addresses are stable and their places reused, so that
 /// nothing is allocated once as many were alive as ever are. Loop-confined.

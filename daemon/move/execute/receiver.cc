@@ -209,7 +209,7 @@ void Receiver::OnReceived(Operation& operation, const absl::Status& status) {
   }
   operation.phase = Operation::Phase::kUnpacking;
   operations_.Time(operation, &in.times->scatter);
-  Submit(copies_, operation);
+  Submit(*in.copier, operation);
 }
 
 void Receiver::OnUnpacked(Operation& operation, std::uint64_t checksum) {

@@ -13,7 +13,6 @@
 #include "daemon/move/execute/fifo.h"
 #include "daemon/move/execute/operation.h"
 #include "daemon/move/execute/slot_pool.h"
-#include "transport/copy/copy_pool.h"
 #include "transport/fabric.h"
 
 namespace wb {
@@ -33,9 +32,8 @@ class Receiver {
     std::uint64_t late = 0;     // of no attempt that we know (any more)
   };
 
-  Receiver(
-      Fabric& fabric, CopyPool& copies, OperationTable& operations, SlotPool& slots, bool verify)
-      : fabric_(fabric), copies_(copies), operations_(operations), slots_(slots), verify_(verify) {}
+  Receiver(Fabric& fabric, OperationTable& operations, SlotPool& slots, bool verify)
+      : fabric_(fabric), operations_(operations), slots_(slots), verify_(verify) {}
 
   /// The fabric's question. Changes the attempt it is for, nothing else.
   absl::StatusOr<std::optional<Landing>> OnAnnouncement(const AttemptMap& attempts,
@@ -81,7 +79,6 @@ class Receiver {
   void End(Operation& operation);
 
   Fabric& fabric_;
-  CopyPool& copies_;
   OperationTable& operations_;
   SlotPool& slots_;
   bool verify_;

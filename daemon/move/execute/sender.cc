@@ -110,7 +110,7 @@ void Sender::Begin(OutLane& lane) {
     operation.memory = packed;
     out.stream.Pack(chunk, packed, operation.steps);
   }
-  Submit(copies_, operation);
+  Submit(*out.copier, operation);
 }
 
 void Sender::OnPacked(Operation& operation, std::uint64_t checksum) {

@@ -10,7 +10,6 @@
 #include "daemon/move/execute/operation.h"
 #include "daemon/move/execute/slot_pool.h"
 #include "planner/model/ids.h"
-#include "transport/copy/copy_pool.h"
 #include "transport/fabric.h"
 
 namespace wb {
@@ -21,22 +20,14 @@ struct SenderOptions {
   bool verify = true;        // send checksums
 };
 
-/// Sends the chunks of moving attempts: pack if strided, checksum, post; so many per lane at once.
-/// Lanes take turns, one chunk each. A lane that finds no free slot waits in line for one.
+/// Sends the chunks of moving attempts: pack unless direct, checksum, post; so many per lane at
+/// once. Lanes take turns, one chunk each. A lane that finds no free slot waits in line for one.
 ///
 /// What goes wrong is noted in the attempt (Attempt::Fail). Loop-confined.
 class Sender {
  public:
-  Sender(Fabric& fabric,
-         CopyPool& copies,
-         OperationTable& operations,
-         SlotPool& slots,
-         SenderOptions options)
-      : fabric_(fabric),
-        copies_(copies),
-        operations_(operations),
-        slots_(slots),
-        options_(options) {}
+  Sender(Fabric& fabric, OperationTable& operations, SlotPool& slots, SenderOptions options)
+      : fabric_(fabric), operations_(operations), slots_(slots), options_(options) {}
 
   /// Posts the hello of a new lane; it ends in OnSent.
   void Greet(OutLane& lane);
@@ -59,7 +50,6 @@ class Sender {
   void End(Operation& operation);
 
   Fabric& fabric_;
-  CopyPool& copies_;
   OperationTable& operations_;
   SlotPool& slots_;
   SenderOptions options_;

@@ -40,7 +40,7 @@ std::string FailureText(const MoveNode& node) {
 }
 
 TEST_CASE("a payload damaged on its way fails the attempt with its chunk's name", "[move]") {
-  Pair pair(64'000);
+  Pair pair(64'000, TestOptions(), AnyPlaces());
   const Blocks& to = GENERATE(as<Blocks>(), kRuns, kRows);
   pair.r.fabric->Inject({{5}, {}});
   const std::vector<NodeWork> all = pair.Work(1, kRuns, to);
@@ -63,7 +63,7 @@ TEST_CASE("a payload damaged on its way fails the attempt with its chunk's name"
 }
 
 TEST_CASE("after an abort in the middle nothing is written any more", "[move]") {
-  Pair pair(64'000);
+  Pair pair(64'000, TestOptions(), AnyPlaces());
   const Blocks& to = GENERATE(as<Blocks>(), kRuns, kRows);
   pair.r.fabric->Inject({{}, {6}});  // chunk 6 stays on its way: it never completes
   const std::vector<NodeWork> all = pair.Work(1, kRuns, to);
@@ -390,6 +390,33 @@ TEST_CASE("work that does not fit is refused by name when it is prepared", "[mov
   node.executor->Abort(AttemptId(1));
   pair.world.DriveUntil([&] { return Has(node.events.ended, AttemptId(1)); });
   RequireRemovable(node);
+}
+
+TEST_CASE("memory of devices that no copier here reaches is refused by name", "[move]") {
+  constexpr RegionId kThird{3};
+  FakeDevice stranger(DeviceId(7));
+  Pair pair(64'000);
+  pair.t.AddMemory(kOther, 64'000, Where::kDevice);
+  pair.t.executor->AddRegion(kThird, stranger.Open(stranger.Allocate(64'000)));
+  AttemptWork work = pair.Work(1, kRuns, kRuns)[0].work;
+  BoundStream& source = work.out[0].source;
+  std::string names;
+  SECTION("a device without a copier") {
+    source.regions[0] = kThird;
+    names = "memory of device 7, which has no copier here";
+  }
+  SECTION("a copy from one device to another") {
+    work.out.clear();
+    work.copies.push_back({pair.t.Bind(MakeStream(kRuns, kTestChunk), kOther),
+                           pair.t.Bind(MakeStream(kRuns, kTestChunk), kThird)});
+    names = "from device 0 to device 7";
+  }
+  SECTION("two devices in one stream") {
+    source = {MakeStream({{0, Run(0, 10)}, {1, Run(0, 10)}}, kTestChunk), {kOther, kThird}, {0, 0}};
+    names = "buffer 1: memory of device 7 beside memory of device 0";
+  }
+  pair.t.executor->Prepare(work);
+  REQUIRE_THAT(FailureText(pair.t), Contains(names));
 }
 
 TEST_CASE("a large chunk in one run needs no slot to fit in", "[move]") {

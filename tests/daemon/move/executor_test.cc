@@ -10,23 +10,24 @@
 #include "tests/daemon/move/stream_maker.h"
 #include "tests/support/catch.h"
 #include "tests/support/seed.h"
+#include "transport/copy/copy_pool.h"
 
 namespace wb::test {
 namespace {
 
 TEST_CASE("contiguous memory arrives whole, three versions in a row", "[move]") {
-  Pair pair(100'000);
+  Pair pair(100'000, TestOptions(), AnyPlaces());
   pair.RequireDelivered({{0, Run(100, 90'001)}}, {{0, Run(3, 90'001)}});
 }
 
 TEST_CASE("strided memory is gathered and scattered through the arena", "[move]") {
-  Pair pair(64'000);
+  Pair pair(64'000, TestOptions(), AnyPlaces());
   // Rows of 30 bytes become rows of 10: a reshard from row to column blocks.
   pair.RequireDelivered({{0, {8, 30, {{1000, 64}}}}}, {{0, {0, 10, {{3000, 21}}}}});
 }
 
 TEST_CASE("each side decides for itself whether memory is contiguous", "[move]") {
-  Pair pair(64'000);
+  Pair pair(64'000, TestOptions(), AnyPlaces());
   SECTION("strided to contiguous") {
     pair.RequireDelivered({{0, {8, 30, {{1000, 64}}}}}, {{0, Run(5, 30'000)}});
   }
@@ -38,8 +39,44 @@ TEST_CASE("each side decides for itself whether memory is contiguous", "[move]")
   }
 }
 
-TEST_CASE("tied tensors get every byte of the first landing", "[move][field][case-33]") {
+TEST_CASE("one run of the host's memory moves directly, of a device's through slots", "[move]") {
+  ExecutorOptions options = TestOptions();
+  options.verify = false;  // else it would be read for its checksum
+  const Places places = AnyPlaces();
+  Pair pair(64'000, options, places);
+  const Blocks run{{0, Run(100, 50'000)}};
+  pair.RequireDelivered(run, run);
+  const std::uint64_t moved = 3 * 50'000;
+  REQUIRE(pair.t.device_copies.copied_bytes() == (places.source == Where::kDevice ? moved : 0));
+  REQUIRE(pair.r.device_copies.copied_bytes() == (places.target == Where::kDevice ? moved : 0));
+  REQUIRE(pair.t.copies.jobs() + pair.r.copies.jobs() == 0);
+}
+
+TEST_CASE("a stream may have buffers of the host and of a device", "[move]") {
   Pair pair(64'000);
+  const std::span<std::byte> source = pair.t.AddMemory(kOther, 64'000, Where::kDevice);
+  const std::span<std::byte> target = pair.r.AddMemory(kOther, 64'000, Where::kDevice);
+  std::mt19937_64 rng = TestRng(1);
+  FillRandom(rng, source);
+  // Each buffer goes to the other kind, and a tied part of the host's back to the host.
+  const Blocks from{{0, Run(0, 20'000)}, {1, {0, 10, {{1000, 20}}}}};
+  const Blocks to{{1, Run(0, 20'000)}, {0, Run(0, 10'000)}};
+  const std::vector<TiedBlock> tied{{0, {0, Run(30'000, 20'000)}}};
+  std::vector<NodeWork> all = pair.Work(1, from, to, tied);
+  for (BoundStream* bound : {&all[0].work.out[0].source, &all[1].work.in[0].destination}) {
+    bound->regions = {kRegion, kOther};
+    bound->offsets = {0, 0};
+  }
+  Deliver(pair.world, all);
+  REQUIRE(std::equal(target.begin(), target.begin() + 20'000, pair.source.begin()));
+  REQUIRE(std::equal(target.begin(), target.begin() + 20'000, pair.target.begin() + 30'000));
+  for (std::size_t i = 0; i < 10'000; ++i) {
+    REQUIRE(pair.target[i] == source[i / 10 * 20 + i % 10]);
+  }
+}
+
+TEST_CASE("tied tensors get every byte of the first landing", "[move][field][case-33]") {
+  Pair pair(64'000, TestOptions(), AnyPlaces());
   SECTION("beside a contiguous landing") {
     pair.RequireDelivered({{0, Run(0, 20'000)}}, {{0, Run(0, 20'000)}},
                           {{100, {0, {30'000, 10, {{1500, 20}}}}}});
@@ -53,7 +90,7 @@ TEST_CASE("tied tensors get every byte of the first landing", "[move][field][cas
 TEST_CASE("an arena with fewer slots than chunks delivers all the same", "[move]") {
   ExecutorOptions options = TestOptions();
   options.arena_bytes = 2 * kTestChunk;  // one slot each way
-  Pair pair(200'000, options);
+  Pair pair(200'000, options, AnyPlaces());
   pair.RequireDelivered({{0, {0, 30, {{4000, 50}}}}}, {{0, {0, 40, {{3000, 60}}}}});
 }
 
@@ -61,6 +98,7 @@ TEST_CASE("two nodes that send to each other never wait for each other's slots",
   ExecutorOptions options = TestOptions();
   options.arena_bytes = 2 * kTestChunk;
   options.chunks_in_flight = 8;
+  const Places places = AnyPlaces();
   MoveWorld world;
   std::array<MoveNode*, 2> nodes{&world.Add("a", options), &world.Add("b", options)};
   const ByteBlock rows{0, 30, {{3000, 50}}};
@@ -68,8 +106,8 @@ TEST_CASE("two nodes that send to each other never wait for each other's slots",
   std::array<std::span<std::byte>, 2> sources;
   std::array<std::span<std::byte>, 2> targets;
   for (std::size_t i = 0; i < 2; ++i) {
-    sources[i] = nodes[i]->AddMemory(kRegion, 150'000);
-    targets[i] = nodes[i]->AddMemory(kOther, 150'000);
+    sources[i] = nodes[i]->AddMemory(kRegion, 150'000, places.source);
+    targets[i] = nodes[i]->AddMemory(kOther, 150'000, places.target);
     std::fill(sources[i].begin(), sources[i].end(), std::byte(i + 1));
     std::fill(targets[i].begin(), targets[i].end(), kSentinel);
     MoveNode& peer = *nodes[1 - i];
@@ -91,8 +129,9 @@ TEST_CASE("two nodes that send to each other never wait for each other's slots",
 }
 
 TEST_CASE("what has both ends here is copied and never sent", "[move]") {
-  Pair pair(64'000);
-  const std::span<std::byte> target = pair.t.AddMemory(kOther, 64'000);
+  const Places places = AnyPlaces();
+  Pair pair(64'000, TestOptions(), places);
+  const std::span<std::byte> target = pair.t.AddMemory(kOther, 64'000, places.target);
   std::fill(target.begin(), target.end(), kSentinel);
   const Blocks from{{0, {8, 30, {{1000, 64}}}}};
   const Blocks to{{0, {0, 10, {{2500, 15}}}}, {0, Run(40'000, 5'000)}};
@@ -152,7 +191,7 @@ TEST_CASE("each phase is measured for the worker whose chunks were in it", "[mov
 }
 
 TEST_CASE("a chunk that comes before our own Go waits for it", "[move]") {
-  Pair pair(64'000);
+  Pair pair(64'000, TestOptions(), AnyPlaces());
   const bool direct = GENERATE(true, false);
   const Blocks from{{0, Run(0, 50'000)}};
   const Blocks to{{0, direct ? Run(0, 50'000) : ByteBlock{0, 10, {{5000, 12}}}}};
@@ -240,6 +279,34 @@ TEST_CASE("integrity may be off on both ends", "[move]") {
   }
 }
 
+TEST_CASE("with integrity on every byte is summed at both ends, with it off none", "[move]") {
+  ExecutorOptions options = TestOptions();
+  options.verify = GENERATE(true, false);
+  Pair pair(64'000, options, AnyPlaces());
+  const Blocks run{{0, Run(5, 30'000)}};
+  const Blocks rows{{0, {8, 30, {{1000, 64}}}}};
+  const Blocks& to = GENERATE_REF(run, rows);
+  Deliver(pair.world, pair.Work(1, run, to));
+  for (const MoveNode* node : {&pair.t, &pair.r}) {
+    REQUIRE(node->copies.summed_bytes() + node->device_copies.summed_bytes() ==
+            (options.verify ? 30'000 : 0));
+  }
+}
+
+TEST_CASE("with integrity off a byte that flips on its way is not seen", "[move]") {
+  ExecutorOptions options = TestOptions();
+  options.verify = false;
+  Pair pair(64'000, options, AnyPlaces());
+  const Blocks run{{0, Run(0, 3 * kTestChunk)}};
+  pair.r.fabric->Inject({{1}, {}});
+  Deliver(pair.world, pair.Work(1, run, run));
+  std::vector<std::size_t> wrong;
+  for (std::size_t i = 0; i < 3 * kTestChunk; ++i) {
+    if (pair.target[i] != pair.source[i]) wrong.push_back(i);
+  }
+  REQUIRE(wrong == std::vector<std::size_t>{kTestChunk + kTestChunk / 2});
+}
+
 TEST_CASE("an arena without two slots is refused", "[move]") {
   LoopbackNetwork network;
   RegionTable regions;
@@ -248,7 +315,7 @@ TEST_CASE("an arena without two slots is refused", "[move]") {
   const auto copies = CopyPool::Create(0).value();
   ExecutorOptions options = TestOptions();
   options.arena_bytes = 2 * options.chunk_bytes - 1;
-  REQUIRE(Executor::Create({*fabric, regions, *copies, events}, options).status().code() ==
+  REQUIRE(Executor::Create({*fabric, regions, Copiers(*copies), events}, options).status().code() ==
           absl::StatusCode::kInvalidArgument);
 }
 
@@ -271,8 +338,8 @@ class RandomDelivery {
     options.chunks_in_flight = static_cast<int>(Draw(rng, 1, 6));
     for (std::size_t i = 0; i < count; ++i) {
       nodes_.push_back(&world_.Add("n" + std::to_string(i), options));
-      sources_.push_back(nodes_[i]->AddMemory(kRegion, source_ends[i] + 50));
-      targets_.push_back(nodes_[i]->AddMemory(kOther, target_ends[i] + 50));
+      sources_.push_back(nodes_[i]->AddMemory(kRegion, source_ends[i] + 50, DrawWhere(rng)));
+      targets_.push_back(nodes_[i]->AddMemory(kOther, target_ends[i] + 50, DrawWhere(rng)));
     }
   }
 

@@ -19,13 +19,28 @@ inline constexpr std::uint32_t kStream = 7;
 
 using Blocks = std::vector<BufferBlock>;
 
+/// Whose memory a stream goes from and to.
+struct Places {
+  Where source = Where::kHost;
+  Where target = Where::kHost;
+};
+
+/// All there are: the test case that asks runs once for each.
+inline Places AnyPlaces() {
+  const Where source = GENERATE(Where::kHost, Where::kDevice);
+  const Where target = GENERATE(Where::kHost, Where::kDevice);
+  return {source, target};
+}
+
 /// Two nodes with a region each: "t" sends to "r".
 struct Pair {
-  explicit Pair(std::uint64_t bytes, const ExecutorOptions& options = TestOptions())
+  explicit Pair(std::uint64_t bytes,
+                const ExecutorOptions& options = TestOptions(),
+                Places places = {})
       : t(world.Add("t", options)),
         r(world.Add("r", options)),
-        source(t.AddMemory(kRegion, bytes)),
-        target(r.AddMemory(kRegion, bytes)) {
+        source(t.AddMemory(kRegion, bytes, places.source)),
+        target(r.AddMemory(kRegion, bytes, places.target)) {
     std::mt19937_64 rng = TestRng(0);
     FillRandom(rng, source);
     Reset();

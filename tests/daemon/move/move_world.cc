@@ -10,6 +10,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/time_slack.h"
+#include "transport/copy/copy_pool.h"
 #include "transport/ucx/ucx_fabric.h"
 
 namespace wb::test {
@@ -24,19 +25,28 @@ ExecutorOptions TestOptions() {
 }
 
 MoveNode::MoveNode(const FabricMaker& make, const std::string& node_name, ExecutorOptions options)
-    : name(node_name), incarnation(absl::HashOf(node_name)) {
+    : name(node_name),
+      incarnation(absl::HashOf(node_name)),
+      copies(CopyPool::Create(1).value()),
+      device_copies(device.MakeCopier()) {
   options.node = name;
   options.incarnation = incarnation;
   fabric = std::make_unique<FaultyFabric>(make(regions), regions);
-  copies = CopyPool::Create(1).value();
-  executor = Executor::Create({*fabric, regions, *copies, events}, options).value();
+  Copiers copiers(copies);
+  copiers.Add(device.id(), device_copies);
+  executor = Executor::Create({*fabric, regions, copiers, events}, options).value();
 }
 
 PeerAddress MoveNode::Address() const {
   return {name, incarnation, fabric->address()};
 }
 
-std::span<std::byte> MoveNode::AddMemory(RegionId id, std::uint64_t bytes) {
+std::span<std::byte> MoveNode::AddMemory(RegionId id, std::uint64_t bytes, Where where) {
+  if (where == Where::kDevice) {
+    const std::span<std::byte> memory = device.Allocate(bytes);
+    executor->AddRegion(id, device.Open(memory));
+    return memory;
+  }
   Region region = Region::AllocateArena(bytes).value();
   const std::span<std::byte> memory = region.host_memory().value();
   executor->AddRegion(id, std::move(region));
@@ -78,7 +88,9 @@ void MoveWorld::DriveUntil(const std::function<bool()>& done) {
 }
 
 void MoveWorld::DriveUntilQuiet() {
-  const auto copying = [](const auto& node) { return node->copies->pending() > 0; };
+  const auto copying = [](const auto& node) {
+    return node->copies.pending() + node->device_copies.pending() > 0;
+  };
   const auto deadline = std::chrono::steady_clock::now() + Slack(std::chrono::seconds(10));
   while (ProgressAll() || std::any_of(nodes_.begin(), nodes_.end(), copying)) {
     REQUIRE(std::chrono::steady_clock::now() < deadline);

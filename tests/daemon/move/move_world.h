@@ -5,14 +5,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "daemon/move/attempt_work.h"
 #include "daemon/move/execute/executor.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/faulty_fabric.h"
-#include "transport/copy/copy_pool.h"
+#include "tests/support/observed_copier.h"
 #include "transport/loopback/loopback_fabric.h"
 #include "transport/memory/region.h"
 
@@ -49,22 +51,30 @@ ExecutorOptions TestOptions();
 /// Makes a fabric of a world.
 using FabricMaker = std::function<std::unique_ptr<Fabric>(const RegionTable&)>;
 
-/// A daemon's data plane.
+/// Whose memory a region is.
+enum class Where : std::uint8_t { kHost, kDevice };
+inline Where DrawWhere(std::mt19937_64& rng) {
+  return rng() % 2 == 0 ? Where::kHost : Where::kDevice;
+}
+
+/// A daemon's data plane, with one device.
 struct MoveNode {
   MoveNode(const FabricMaker& make, const std::string& name, ExecutorOptions options);
 
   PeerAddress Address() const;
-  /// Memory of the daemon's own that stands for a worker's; it stays where it is.
-  std::span<std::byte> AddMemory(RegionId id, std::uint64_t bytes);
+  /// Memory that stands for a worker's, as the test sees it; it stays where it is.
+  std::span<std::byte> AddMemory(RegionId id, std::uint64_t bytes, Where where = Where::kHost);
   /// Binds a stream to one region that holds buffer 0.
   BoundStream Bind(LocalStream stream, RegionId region, std::uint64_t offset = 0) const;
 
   std::string name;
   Incarnation incarnation;
-  // Destroyed bottom-up: the pool's threads end before the memory goes.
+  // Destroyed bottom-up: the copiers' threads end before the memory goes.
+  FakeDevice device;
   RegionTable regions;
   std::unique_ptr<FaultyFabric> fabric;
-  std::unique_ptr<CopyPool> copies;
+  ObservedCopier copies;
+  ObservedCopier device_copies;
   RecordedEvents events;
   std::unique_ptr<Executor> executor;
 };
@@ -77,7 +87,7 @@ class MoveWorld {
   MoveNode& Add(const std::string& name, ExecutorOptions options = TestOptions());
   /// Lets all nodes do what is due until `done`, or fails the test after ten seconds.
   void DriveUntil(const std::function<bool()>& done);
-  /// Lets all nodes do what is due until nothing is, the copy pools included.
+  /// Lets all nodes do what is due until nothing is, the copiers included.
   void DriveUntilQuiet();
   LoopbackNetwork& network() { return network_; }
   void Remove(MoveNode& node);

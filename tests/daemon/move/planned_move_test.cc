@@ -49,11 +49,11 @@ void Add(BytesByPath& sum, const BytesByPath& bytes) {
 }
 
 /// A planned job whose daemons are nodes of a world: every worker's buffers are regions of its
-/// node, and every element has a value of its own.
+/// node, drawn to be the host's memory or the device's, and every element has a value of its own.
 class PlannedWorld {
  public:
-  explicit PlannedWorld(const Job& job, const std::string& transports = "loopback")
-      : job_(job), world_(transports) {
+  PlannedWorld(const Job& job, std::mt19937_64& rng, const std::string& transports = "loopback")
+      : job_(job), rng_(rng), world_(transports) {
     std::variant<Plan, Refusals> solved = Solve(job);
     REQUIRE(std::holds_alternative<Plan>(solved));
     plan_ = std::get<Plan>(std::move(solved));
@@ -99,7 +99,8 @@ class PlannedWorld {
     for (const Buffer& buffer : layout.buffers) {
       const RegionId region(next_region_++);
       constexpr std::uint64_t kBefore = 24;  // buffers may start anywhere in their region
-      memories.push_back(node->AddMemory(region, kBefore + buffer.bytes).subspan(kBefore));
+      memories.push_back(
+          node->AddMemory(region, kBefore + buffer.bytes, DrawWhere(rng_)).subspan(kBefore));
       local.regions.push_back(region);
       local.offsets.push_back(kBefore);
     }
@@ -193,6 +194,7 @@ class PlannedWorld {
   }
 
   const Job& job_;
+  std::mt19937_64& rng_;
   Plan plan_;
   std::map<TensorId, TensorId> target_of_;
   MoveWorld world_;
@@ -208,7 +210,7 @@ TEST_CASE("what the planner plans, the movers move, element by element", "[move]
   INFO("WB_TEST_SEED=" << RunSeed() << " round " << round);
   std::mt19937_64 rng = TestRng(round);
   const Job job = RandomJob(rng);
-  PlannedWorld world(job);
+  PlannedWorld world(job, rng);
   for (std::uint64_t version = 1; version <= 3; ++version) world.DeliverAll(version);
 }
 
@@ -222,7 +224,7 @@ TEST_CASE("every path brings the same bytes, as many as planned",
   if (path == "local") {  // one daemon serves them all
     for (Layout& layout : job.layouts) layout.node = "n0";
   }
-  PlannedWorld world(job, path == "local" ? "loopback" : path);
+  PlannedWorld world(job, rng, path == "local" ? "loopback" : path);
   world.DeliverAll(1);
   const std::uint64_t between = world.plan().bytes - world.plan().intra_node_bytes;
   BytesByPath planned;
