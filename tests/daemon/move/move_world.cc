@@ -41,14 +41,18 @@ PeerAddress MoveNode::Address() const {
   return {name, incarnation, fabric->address()};
 }
 
-std::span<std::byte> MoveNode::AddMemory(RegionId id, std::uint64_t bytes, Where where) {
+std::pair<std::span<std::byte>, Region> MoveNode::MakeMemory(std::uint64_t bytes, Where where) {
   if (where == Where::kDevice) {
     const std::span<std::byte> memory = device.Allocate(bytes);
-    executor->AddRegion(id, device.Open(memory));
-    return memory;
+    return {memory, device.Open(memory)};
   }
   Region region = Region::AllocateArena(bytes).value();
   const std::span<std::byte> memory = region.host_memory().value();
+  return {memory, std::move(region)};
+}
+
+std::span<std::byte> MoveNode::AddMemory(RegionId id, std::uint64_t bytes, Where where) {
+  auto [memory, region] = MakeMemory(bytes, where);
   executor->AddRegion(id, std::move(region));
   return memory;
 }

@@ -8,6 +8,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/move/attempt_work.h"
@@ -62,7 +63,9 @@ struct MoveNode {
   MoveNode(const FabricMaker& make, const std::string& name, ExecutorOptions options);
 
   PeerAddress Address() const;
-  /// Memory that stands for a worker's, as the test sees it; it stays where it is.
+  /// Memory that stands for a worker's, as the test sees it and opened; it stays where it is.
+  std::pair<std::span<std::byte>, Region> MakeMemory(std::uint64_t bytes, Where where);
+  /// The same, given to the executor.
   std::span<std::byte> AddMemory(RegionId id, std::uint64_t bytes, Where where = Where::kHost);
   /// Binds a stream to one region that holds buffer 0.
   BoundStream Bind(LocalStream stream, RegionId region, std::uint64_t offset = 0) const;
