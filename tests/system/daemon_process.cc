@@ -47,12 +47,11 @@ DaemonProcess::DaemonProcess(Options options)
       config_(options_.folder + "/" + options_.node + ".yaml"),
       log_(options_.folder + "/" + options_.node + ".log"),
       notify_path_(options_.folder + "/" + options_.node + ".notify") {
-  std::ofstream(config_)
-      << "node: " << options_.node << "\nrun_dir: " << run_dir() << "\nleader: {" << options_.leader
-      << "}\ndata: {interface: "
-      << options_.interface << (options_.transports.empty() ? "" : ", transports: ")
-      << options_.transports << "}\n"
-      << options_.more;
+  std::ofstream(config_) << "node: " << options_.node << "\nrun_dir: " << run_dir() << "\nleader: {"
+                         << options_.leader
+                         << "}\ndata: {interface: " << options_.interface << ", transports: ["
+                         << options_.transports << "]}\n"
+                         << options_.more;
 }
 
 bool DaemonProcess::Start() {

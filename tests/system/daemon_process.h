@@ -23,7 +23,7 @@ class DaemonProcess {
     std::string interface = "lo";               // data.interface
     std::string binary = {};                    // default: this build's
     std::vector<std::string> prefix = {};       // a command that becomes it: setpriv, ip netns exec
-    std::string transports = {};                // data.transports: "[shm]"; default: not said
+    std::string transports = "tcp";             // data.transports, comma-separated
   };
 
   explicit DaemonProcess(Options options);

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -49,6 +50,15 @@ std::size_t DescriptorsOf(pid_t pid) {
     ++count;
   }
   return count;
+}
+
+/// What a process has used of the CPUs since its start, all its threads together.
+std::chrono::nanoseconds CpuTime(pid_t pid) {
+  clockid_t clock{};
+  REQUIRE(::clock_getcpuclockid(pid, &clock) == 0);
+  timespec used{};
+  REQUIRE(::clock_gettime(clock, &used) == 0);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 TEST_CASE("A daemon starts, says where it is, and drains at SIGTERM",
@@ -209,6 +219,47 @@ TEST_CASE("Three versions reach a rollout through two daemons, whole", "[system]
       test::RunProgram(folder.path(), {BinaryOf("wbctl"), "versions", "--daemon", n1.control()});
   REQUIRE(asked.code == 1);
   REQUIRE(absl::StrContains(asked.output, n0.Said("X_WB_LEADER")));
+}
+
+TEST_CASE("Daemons with sessions and lanes open use no CPU while there is nothing to do",
+          "[system][daemon]") {
+  const std::string transport = GENERATE("tcp", "shm");
+  const TempFolder folder;
+  DaemonProcess n0({.folder = folder.path(),
+                    .node = "n0",
+                    .leader = kListen,
+                    .more = "",
+                    .transports = transport});
+  REQUIRE(n0.Start());
+  REQUIRE(n0.Ready());
+  DaemonProcess n1({.folder = folder.path(),
+                    .node = "n1",
+                    .leader = "address: '" + n0.Said("X_WB_LEADER") + "'",
+                    .more = "",
+                    .transports = transport});
+  REQUIRE(n1.Start());
+  REQUIRE(n1.Ready());
+  // A MiB a version, so that chunks are announced and pulled as in earnest.
+  TensorWorker source(n0.worker_socket(), "policy", 1024, 256);
+  TensorWorker target(n1.worker_socket(), "engine0", 1024, 256);
+  auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
+  auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
+  REQUIRE(TextOf(trainer) == "OK");
+  REQUIRE(TextOf(rollout) == "OK");
+  Update(*trainer, source, *rollout, target, 1);
+
+  const std::chrono::nanoseconds before[] = {CpuTime(n0.pid()), CpuTime(n1.pid())};
+  // A quiet half second, in which a worker waits for a version as an engine does.
+  REQUIRE_FALSE(rollout->WaitForVersion(2, 500ms).ok());
+  const std::chrono::nanoseconds used[] = {CpuTime(n0.pid()) - before[0],
+                                           CpuTime(n1.pid()) - before[1]};
+  CAPTURE(transport, used[0].count(), used[1].count());
+  REQUIRE(used[0] < Slack(10ms));
+  REQUIRE(used[1] < Slack(10ms));
+
+  Update(*trainer, source, *rollout, target, 2);  // and they are awake at once
+  const nlohmann::json versions = AskDaemon(folder, "versions", n0).at("versions");
+  REQUIRE(versions[0].at("deliveries")[0].at("bytes_by_path").at(transport) == 1024 * 256 * 4);
 }
 
 TEST_CASE("A worker that truncates its memory after Join cannot, and versions go on",

@@ -72,7 +72,7 @@ TEST_CASE("Daemons and workers killed in an update leave no shared memory behind
                     .node = "n0",
                     .leader = "listen: '127.0.0.1:0'",
                     .more = "",
-                    .transports = "[shm]"});
+                    .transports = "shm"});
   for (int round = 0; round < 20; ++round) {
     CAPTURE(round);
     REQUIRE(n0.Start());
@@ -81,7 +81,7 @@ TEST_CASE("Daemons and workers killed in an update leave no shared memory behind
                       .node = "n1",
                       .leader = "address: '" + n0.Said("X_WB_LEADER") + "'",
                       .more = "",
-                      .transports = "[shm]"});
+                      .transports = "shm"});
     REQUIRE(n1.Start());
     REQUIRE(n1.Ready());
     const Child trainer = StartWorker(folder, "trainer", n0);
