@@ -11,15 +11,34 @@
 
 namespace wb::test {
 
-/// A rehearsal that must pass, every element checked in its own process.
-inline Rehearsal Pass(const LayoutFileSpec& file, const RehearseOptions& options = {}) {
+/// A rehearsal that must pass, every element checked in its own process and all bytes brought by
+/// `path`.
+inline Rehearsal PassBy(const std::string& path,
+                        const LayoutFileSpec& file,
+                        const RehearseOptions& options) {
   Rehearsal rehearsal(file, options);
-  INFO(rehearsal.story());
+  INFO(path << ": " << rehearsal.story());
   REQUIRE(rehearsal.passed());
   REQUIRE(rehearsal.versions().size() == options.versions);
   for (const RehearsedVersion& version : rehearsal.versions()) {
     CHECK(version.bytes_moved == version.bytes_planned);
+    CHECK(version.bytes_by_path.at(path) == version.bytes_moved);
   }
+  return rehearsal;
+}
+
+/// A rehearsal over TCP that must pass; its last version is then rehearsed over shared memory and
+/// with one daemon for all, and must come to the same bytes.
+inline Rehearsal Pass(const LayoutFileSpec& file, const RehearseOptions& options = {}) {
+  Rehearsal rehearsal = PassBy("tcp", file, options);
+  RehearseOptions last = options;
+  last.first_version = options.versions;
+  last.versions = 1;
+  LayoutFileSpec on_one_node = file;
+  for (WorkerFileSpec& worker : on_one_node.workers) worker.node = "n0";
+  CHECK(PassBy("local", on_one_node, last).Dumps() == rehearsal.Dumps());
+  last.transport = "shm";
+  CHECK(PassBy("shm", file, last).Dumps() == rehearsal.Dumps());
   return rehearsal;
 }
 

@@ -19,12 +19,11 @@ std::vector<RehearsedVersion> VersionsOf(const std::string& out) {
   std::vector<RehearsedVersion> versions;
   if (json.is_discarded() || !json.contains("versions")) return versions;
   for (const nlohmann::json& version : json["versions"]) {
-    versions.push_back(
-        {version.value("version", std::uint64_t{0}),
-         version.value("bytes_planned", std::uint64_t{0}),
-         version.value("bytes_moved", std::uint64_t{0}),
-         version.value("bytes_by_path", nlohmann::json::object()).value("tcp", std::uint64_t{0}),
-         version.value("verified_bytes", std::uint64_t{0})});
+    versions.push_back({version.value("version", std::uint64_t{0}),
+                        version.value("bytes_planned", std::uint64_t{0}),
+                        version.value("bytes_moved", std::uint64_t{0}),
+                        version.value("bytes_by_path", std::map<std::string, std::uint64_t>()),
+                        version.value("verified_bytes", std::uint64_t{0})});
   }
   return versions;
 }
@@ -41,6 +40,10 @@ Rehearsal::Rehearsal(const LayoutFileSpec& file, const RehearseOptions& options)
                                 "json",
                                 "--versions",
                                 std::to_string(options.versions),
+                                "--first-version",
+                                std::to_string(options.first_version),
+                                "--transport",
+                                options.transport,
                                 "--dump",
                                 folder_.path() + "/dump"};
   bool written = WriteWholeFile(layout, file.ToJson()) && fs::create_directory(runtime);
@@ -72,6 +75,10 @@ NpyFile Rehearsal::Dumped(const std::string& group,
                           const std::string& param) const {
   const std::string name = group + "-" + std::to_string(rank) + "-" + param + ".npy";
   return NpyFile::Parse(ReadWholeFile(folder_.path() + "/dump/" + name));
+}
+
+std::map<std::string, std::string> Rehearsal::Dumps() const {
+  return ReadWholeFolder(folder_.path() + "/dump");
 }
 
 ProgramEnd PlanFile(const LayoutFileSpec& file) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct RehearseOptions {
   std::string fill = "row";
   std::uint64_t versions = 3;
   CheckpointFile checkpoint = {};  // not empty: instead of `fill`
+  std::uint64_t first_version = 1;
+  std::string transport = "tcp";
 };
 
 /// What a version of a rehearsal came to.
@@ -23,7 +26,7 @@ struct RehearsedVersion {
   std::uint64_t version = 0;
   std::uint64_t bytes_planned = 0;
   std::uint64_t bytes_moved = 0;
-  std::uint64_t tcp_bytes = 0;
+  std::map<std::string, std::uint64_t> bytes_by_path;
   std::uint64_t verified_bytes = 0;
 };
 
@@ -41,6 +44,8 @@ class Rehearsal {
   const std::vector<RehearsedVersion>& versions() const { return versions_; }
   /// A rollout's param as the rollout process itself wrote it after the last version.
   NpyFile Dumped(const std::string& group, std::int32_t rank, const std::string& param) const;
+  /// All of those, as they were written, by file name.
+  std::map<std::string, std::string> Dumps() const;
 
  private:
   TempFolder folder_;

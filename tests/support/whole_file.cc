@@ -10,6 +10,14 @@ std::string ReadWholeFile(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+std::map<std::string, std::string> ReadWholeFolder(const std::filesystem::path& path) {
+  std::map<std::string, std::string> files;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(path)) {
+    files[entry.path().filename()] = ReadWholeFile(entry.path());
+  }
+  return files;
+}
+
 bool WriteWholeFile(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <set>
 #include <string>
 #include <variant>
@@ -26,6 +27,7 @@ using test::AllGone;
 using test::Example;
 using test::kGqaFile;
 using test::ReadWholeFile;
+using test::ReadWholeFolder;
 using test::SafetensorsBytes;
 using test::Slack;
 using test::TempFolder;
@@ -72,50 +74,6 @@ std::uint16_t Bf16(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));
   return static_cast<std::uint16_t>(bits >> 16);
-}
-
-TEST_CASE("the example files rehearse over both fabrics, every byte verified and counted",
-          "[system][field][case-17]") {
-  const auto [name, processes, transport] = GENERATE(
-      table<std::string, std::size_t, std::string>({{"tiny-qwen3-moe.json", 20, "tcp"},
-                                                    {"tiny-qwen3-moe.json", 20, "shm"},
-                                                    {"tiny-deepseek-moe.json", 10, "tcp"},
-                                                    {"tiny-deepseek-moe.json", 10, "auto"}}));
-  CAPTURE(name, transport);
-  const Planned planned = PlanOf(Example(name));
-  const Plan& plan = planned.plan;
-  REQUIRE(static_cast<double>(std::max(plan.max_egress_bytes, plan.max_ingress_bytes)) <=
-          1.02 * static_cast<double>(plan.bound_bytes()));
-
-  const WbctlResult result =
-      Wbctl({"rehearse", Example(name).string(), "-o", "json", "--transport", transport});
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  const json out = json::parse(result.out);
-  REQUIRE(out["versions"].size() == 3);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const json& version = out["versions"][i];
-    CAPTURE(version.dump(2));
-    REQUIRE(version["version"] == i + 1);
-    REQUIRE(version["bytes_planned"] == plan.bytes);
-    REQUIRE(version["bytes_moved"] == plan.bytes);
-    const std::uint64_t between = plan.bytes - plan.intra_node_bytes;
-    const bool shm = transport != "tcp";  // auto: all daemons are on this host
-    REQUIRE(version["bytes_by_path"]["tcp"] == (shm ? 0 : between));
-    REQUIRE(version["bytes_by_path"]["shm"] == (shm ? between : 0));
-    REQUIRE(version["bytes_by_path"]["local"] == plan.intra_node_bytes);
-    REQUIRE(version["bound_bytes"] == plan.bound_bytes());
-    REQUIRE(version["verified_bytes"] == planned.rollout_bytes);
-    REQUIRE(version["average_stall_ms"] > 0.0);
-    REQUIRE(version["end_to_end_ms"] > 0.0);
-    REQUIRE(version["gb_per_s"] > 0.0);
-  }
-  std::set<pid_t> pids;
-  for (const char* kind : {"daemons", "workers"}) {
-    for (const json& pid : out["processes"][kind]) pids.insert(pid.get<pid_t>());
-  }
-  REQUIRE(pids.size() == processes);
-  REQUIRE(AllGone({pids.begin(), pids.end()}));
 }
 
 TEST_CASE("what lands is what the trainers hold, through every stride and axis", "[system]") {
@@ -341,6 +299,81 @@ TEST_CASE("no layout file is written that would be refused", "[system]") {
                                  "rows:1", "--job", "two\nlines"});
   REQUIRE(job.exit_code == 2);
   REQUIRE_THAT(job.err, Catch::Contains("job"));
+}
+
+/// A layout file of the given name: one of the examples, the design's, or a checkpoint's.
+std::filesystem::path NamedFile(const TempFolder& scratch, const std::string& name) {
+  if (name == "gqa") return scratch.Write("gqa.json", kGqaFile);
+  if (name == "checkpoint") {
+    return LayoutOf(scratch, scratch.Write("m.safetensors", SmallModel('a')));
+  }
+  return Example(name);
+}
+
+/// The same file with all its workers on one node.
+std::filesystem::path OnOneNode(const TempFolder& scratch, const std::filesystem::path& file) {
+  json layout = json::parse(ReadWholeFile(file));
+  for (json& worker : layout["workers"]) worker["node"] = "n0";
+  return scratch.Write("one_node.json", layout.dump());
+}
+
+/// A rehearsal that must pass, with all bytes between nodes brought by `path`; its dumps.
+std::map<std::string, std::string> RehearseBy(const std::string& path,
+                                              const std::string& transport,
+                                              const std::filesystem::path& file) {
+  const Planned planned = PlanOf(file);
+  const Plan& plan = planned.plan;
+  const TempFolder scratch;
+  const WbctlResult result = Wbctl({"rehearse", file.string(), "-o", "json", "--transport",
+                                    transport, "--dump", scratch.File("dump").string()});
+  CAPTURE(path, transport, result.err);
+  REQUIRE(result.exit_code == 0);
+  const json out = json::parse(result.out);
+  REQUIRE(out["versions"].size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const json& version = out["versions"][i];
+    CAPTURE(version.dump(2));
+    REQUIRE(version["version"] == i + 1);
+    REQUIRE(version["bytes_planned"] == plan.bytes);
+    REQUIRE(version["bytes_moved"] == plan.bytes);
+    std::map<std::string, std::uint64_t> by_path = {{"tcp", 0}, {"shm", 0}, {"local", 0}};
+    by_path[path] += plan.bytes - plan.intra_node_bytes;
+    by_path["local"] += plan.intra_node_bytes;
+    REQUIRE(version["bytes_by_path"] == json(by_path));
+    REQUIRE(version["bound_bytes"] == plan.bound_bytes());
+    REQUIRE(version["verified_bytes"] == planned.rollout_bytes);
+    REQUIRE(version["average_stall_ms"] > 0.0);
+    REQUIRE(version["end_to_end_ms"] > 0.0);
+    REQUIRE(version["gb_per_s"] > 0.0);
+  }
+  std::set<std::string> nodes;
+  for (const Layout& layout : planned.job.layouts) nodes.insert(layout.node);
+  std::set<pid_t> pids;
+  for (const char* kind : {"daemons", "workers"}) {
+    for (const json& pid : out["processes"][kind]) pids.insert(pid.get<pid_t>());
+  }
+  REQUIRE(pids.size() == nodes.size() + planned.job.layouts.size());
+  REQUIRE(AllGone({pids.begin(), pids.end()}));
+  return ReadWholeFolder(scratch.File("dump"));
+}
+
+TEST_CASE("layout files land in equal bytes by every path, all verified and counted",
+          "[system][field][case-17]") {
+  const auto [name, shm] =
+      GENERATE(table<std::string, std::string>({{"tiny-qwen3-moe.json", "shm"},
+                                                {"tiny-deepseek-moe.json", "auto"},
+                                                {"gqa", "shm"},
+                                                {"checkpoint", "auto"}}));
+  CAPTURE(name);
+  const TempFolder scratch;
+  const auto file = NamedFile(scratch, name);
+  const Plan plan = PlanOf(file).plan;
+  REQUIRE(static_cast<double>(std::max(plan.max_egress_bytes, plan.max_ingress_bytes)) <=
+          1.02 * static_cast<double>(plan.bound_bytes()));
+  const auto dumps = RehearseBy("tcp", "tcp", file);
+  REQUIRE_FALSE(dumps.empty());
+  REQUIRE((RehearseBy("shm", shm, file) == dumps));  // auto: all daemons are on this host
+  REQUIRE((RehearseBy("local", "tcp", OnOneNode(scratch, file)) == dumps));
 }
 
 TEST_CASE("a checkpoint comes out of the rollouts byte for byte", "[system]") {
