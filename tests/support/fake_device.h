@@ -14,10 +14,10 @@
 
 namespace wb::test {
 
-/// A device without hardware, at the seam of a GPU (Region, Copier): the addresses of its memory
-/// fault when the CPU touches them, in a region or not; its copiers alone know what lies behind.
+/// A device without hardware, at the seam of a GPU (Region, Copier): the addresses of its regions
+/// fault when the CPU touches them; its copiers alone know what lies behind.
 ///
-/// Its memory lives as long as it does, and outlives its regions and copiers. Thread-safe.
+/// It outlives its regions and copiers. Thread-safe.
 class FakeDevice {
  public:
   explicit FakeDevice(DeviceId id = DeviceId(0)) : id_(id) {}
