@@ -132,7 +132,8 @@ bool Mover::State::MaySleep() {
     executor->FailAll(armed.status());
     return true;
   }
-  // Busy, yet nothing to do: others need the core more.
+  // Busy, yet nothing to do: others need the core more. To spin or to sleep briefly instead
+  // measured ten times slower where the two ends of a shared memory lane share a core.
   if (!*armed) std::this_thread::yield();
   return *armed;
 }

@@ -10,7 +10,8 @@
 - An update of a few KiB: what control costs, in round trips of two processes over TCP.
 
 Measurements that are compared take turns, and each figure is the median of its rounds. Rates are
-GB/s (1e9 bytes).
+GB/s (1e9 bytes). Have a core for each of two processes: ucx_perftest gives way to nothing else that
+runs, and over shared memory it falls to a twentieth where it has to share.
 """
 
 import json

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -11,34 +12,37 @@
 
 namespace wb::test {
 
-/// A rehearsal that must pass, every element checked in its own process and all bytes brought by
-/// `path`.
-inline Rehearsal PassBy(const std::string& path,
-                        const LayoutFileSpec& file,
-                        const RehearseOptions& options) {
-  Rehearsal rehearsal(file, options);
+/// Fails the test unless the rehearsal passed, every element checked in its own process, with all
+/// bytes brought by `path`.
+inline void CheckPassed(const Rehearsal& rehearsal,
+                        const std::string& path,
+                        std::uint64_t versions) {
   INFO(path << ": " << rehearsal.story());
   REQUIRE(rehearsal.passed());
-  REQUIRE(rehearsal.versions().size() == options.versions);
+  REQUIRE(rehearsal.versions().size() == versions);
   for (const RehearsedVersion& version : rehearsal.versions()) {
     CHECK(version.bytes_moved == version.bytes_planned);
     CHECK(version.bytes_by_path.at(path) == version.bytes_moved);
   }
-  return rehearsal;
 }
 
-/// A rehearsal over TCP that must pass; its last version is then rehearsed over shared memory and
-/// with one daemon for all, and must come to the same bytes.
+/// A rehearsal over TCP that must pass. Its last version is rehearsed over shared memory and with
+/// one daemon for all as well, at the same time, and must come to the same bytes.
 inline Rehearsal Pass(const LayoutFileSpec& file, const RehearseOptions& options = {}) {
-  Rehearsal rehearsal = PassBy("tcp", file, options);
   RehearseOptions last = options;
   last.first_version = options.versions;
   last.versions = 1;
   LayoutFileSpec on_one_node = file;
   for (WorkerFileSpec& worker : on_one_node.workers) worker.node = "n0";
-  CHECK(PassBy("local", on_one_node, last).Dumps() == rehearsal.Dumps());
+  auto local = std::async(std::launch::async, [&, last] { return Rehearsal(on_one_node, last); });
   last.transport = "shm";
-  CHECK(PassBy("shm", file, last).Dumps() == rehearsal.Dumps());
+  auto shm = std::async(std::launch::async, [&, last] { return Rehearsal(file, last); });
+  Rehearsal rehearsal(file, options);
+  CheckPassed(rehearsal, "tcp", options.versions);
+  for (const auto& [path, other] : {std::pair{"local", local.get()}, std::pair{"shm", shm.get()}}) {
+    CheckPassed(other, path, 1);
+    CHECK(other.Dumps() == rehearsal.Dumps());
+  }
   return rehearsal;
 }
 
