@@ -28,7 +28,7 @@ namespace wb {
 /// service, stream.
 class ClusterServer::Service final : public v1::ClusterService::CallbackService {
  public:
-  Service(EventLoop& loop, Term term, GrpcOptions options)
+  Service(EventLoop& loop, Term term, const GrpcOptions& options)
       : loop_(loop), term_(term), options_(options), intake_(options.message_bytes, Sinks()) {}
 
   absl::Status Listen(TcpAddress& address, PeerEvents& events);
@@ -336,7 +336,7 @@ void ClusterServer::Service::Shutdown(std::chrono::system_clock::time_point dead
   server_.reset();
 }
 
-ClusterServer::ClusterServer(EventLoop& loop, Term term, GrpcOptions options)
+ClusterServer::ClusterServer(EventLoop& loop, Term term, const GrpcOptions& options)
     : service_(std::make_unique<Service>(loop, term, options)) {}
 
 ClusterServer::~ClusterServer() {

@@ -25,7 +25,7 @@ namespace wb {
 class ClusterServer final : public PeerLinks {
  public:
   /// `loop` outlives the server.
-  ClusterServer(EventLoop& loop, Term term, GrpcOptions options);
+  ClusterServer(EventLoop& loop, Term term, const GrpcOptions& options);
   ClusterServer(const ClusterServer&) = delete;
   ClusterServer& operator=(const ClusterServer&) = delete;
   /// Shuts down; `events` hears nothing after it.

@@ -67,7 +67,7 @@ absl::StatusOr<SessionJoin::CheckedLayout> CheckLayout(const v1::JoinRequest& re
   std::variant<Registration, Refusals> checked = RegistrationFromProto(wire);
   wire.Clear();
   if (const auto* refusals = std::get_if<Refusals>(&checked)) return ToStatus(*refusals);
-  Registration& registration = std::get<Registration>(checked);
+  auto& registration = std::get<Registration>(checked);
   const std::string contents = ContentsOf(registration);
   return SessionJoin::CheckedLayout{std::move(registration), {Sha256(contents), contents.size()}};
 }

@@ -31,7 +31,7 @@ struct BioTraits {
 using BioHandle = UniqueHandle<BioTraits>;
 
 BioHandle Reader(std::string_view text) {
-  if (text.size() > INT_MAX) return BioHandle();
+  if (text.size() > INT_MAX) return {};
   return BioHandle(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 

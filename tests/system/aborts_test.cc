@@ -1,0 +1,60 @@
+// Deliveries that are given up amid their bytes, again and again.
+
+#include <chrono>
+#include <future>
+#include <random>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/seed.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/time_slack.h"
+#include "tests/system/daemon_process.h"
+#include "tests/system/daemon_talk.h"
+#include "tests/system/tensor_worker.h"
+
+namespace wb {
+namespace {
+
+using test::DaemonProcess;
+using test::Slack;
+using test::TempFolder;
+using test::TensorWorker;
+using test::TextOf;
+using namespace std::chrono_literals;
+
+TEST_CASE("Daemons live through a hundred deliveries that are given up amid their bytes",
+          "[system]") {
+  const TempFolder folder;
+  DaemonProcess n0({folder.path(), "n0", "listen: '127.0.0.1:0'", ""});
+  REQUIRE(n0.Start());
+  REQUIRE(n0.Ready());
+  DaemonProcess n1({folder.path(), "n1", "address: '" + n0.Said("X_WB_LEADER") + "'", ""});
+  REQUIRE(n1.Start());
+  REQUIRE(n1.Ready());
+  TensorWorker source(n0.worker_socket(), "policy", 16 * 1024, 1024);  // 64 MiB
+  TensorWorker target(n1.worker_socket(), "engine0", 16 * 1024, 1024);
+  auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
+  auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
+  REQUIRE(TextOf(trainer) == "OK");
+  REQUIRE(TextOf(rollout) == "OK");
+  INFO("seed " << test::RunSeed());
+  std::mt19937_64 rng = test::TestRng(0);
+  std::uint64_t version = 1;
+  for (; version <= 120; ++version) {
+    CAPTURE(version);
+    auto published = std::async(std::launch::async, [&] {
+      return trainer->Publish(version, {"", Slack(20s)}).ok();
+    });
+    REQUIRE(TextOf(rollout->WaitForVersion(version, Slack(20s))) == "OK");
+    const std::chrono::milliseconds patience(2 + rng() % 60);
+    const bool received = rollout->Receive(version, {patience}).ok();
+    REQUIRE(published.get() == received);
+    REQUIRE(n0.Ends(0ms) == "runs");
+    REQUIRE(n1.Ends(0ms) == "runs");
+  }
+  Update(*trainer, source, *rollout, target, version);
+}
+
+}  // namespace
+}  // namespace wb
