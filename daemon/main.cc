@@ -30,6 +30,7 @@
 #include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/tls_setup.h"
+#include "planner/base/descriptor_limit.h"
 #include "transport/ucx/ucx_environment.h"
 
 namespace wb {
@@ -132,6 +133,7 @@ int AwaitEnd(const sigset_t& signals) {
 
 ExitCode Serve(const DaemonOptions& options) {
   const sigset_t signals = BlockSignals();
+  RaiseDescriptorLimit();
   const std::string notify_socket = Variable("NOTIFY_SOCKET");
   SetUpLog(options.log_level, options.log_json);
   DropUcxVariables(options.node);

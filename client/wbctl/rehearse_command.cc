@@ -18,6 +18,7 @@
 #include "client/wbctl/plan/planned_job.h"
 #include "client/wbctl/rehearse/rehearsal.h"
 #include "client/wbctl/rehearse/worker_process.h"
+#include "planner/base/descriptor_limit.h"
 
 namespace wb {
 namespace {
@@ -74,6 +75,7 @@ bool KnownWorker(const Job& job, const std::string& name) {
 }
 
 ExitCode RunRehearse(const CommandOptions& options) {
+  RaiseDescriptorLimit();  // the workers inherit it: a param is a buffer of its own there
   std::variant<Input, Refusals> loaded = Load(options);
   if (const auto* refusals = std::get_if<Refusals>(&loaded)) {
     return PrintRefusals(*refusals, options.output);

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include <sys/resource.h>
+
 #include <nlohmann/json.hpp>
 
 #include "planner/solve/planner.h"
@@ -90,6 +92,34 @@ TEST_CASE("what lands is what the trainers hold, through every stride and axis",
   REQUIRE(Dumped<std::uint16_t>(scratch.File("dump/engine0-0-qkv.npy")) == qkv);
   REQUIRE(Dumped<float>(scratch.File("dump/engine0-0-w.npy")) ==
           std::vector<float>{3, 4, 5, 6, 7, 8});
+}
+
+TEST_CASE("a model of more params than a shell's limit of descriptors is rehearsed", "[system]") {
+  std::string tensors;
+  std::string params;
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "w" + std::to_string(i);
+    tensors += (i > 0 ? R"(,")" : R"(")") + name + R"(":{"dtype":"FP32","shape":[2]})";
+    params += (i > 0 ? R"(,{"name":")" : R"({"name":")") + name +
+              R"(","shape":[2],"pieces":[{"tensor":")" + name +
+              R"(","box":{"lo":[0],"hi":[2]},"at":[0]}]})";
+  }
+  const auto worker = [&params](const std::string& role, const std::string& node) {
+    return R"({"role":")" + role + R"(","group":"g)" + node + R"(","rank":0,"node":")" + node +
+           R"(","params":[)" + params + "]}";
+  };
+  const TempFolder scratch;
+  const auto file = scratch.Write("many.json", R"({"job":"many","tensors":{)" + tensors +
+                                                   R"(},"workers":[)" + worker("TRAINER", "n0") +
+                                                   "," + worker("ROLLOUT", "n1") + "]}");
+  rlimit ours{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &ours) == 0);
+  const rlimit shells{256, ours.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &shells) == 0);
+  const WbctlResult result = Wbctl({"rehearse", file.string(), "--versions", "1"});
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &ours) == 0);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
 }
 
 TEST_CASE("versions are numbered from where they are told to", "[system]") {
