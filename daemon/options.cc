@@ -279,6 +279,11 @@ void CheckWhole(const DaemonOptions& options, OptionsReader& reader) {
                   absl::StrCat("'", options.leader_address->ToString(),
                                "' is every address of a node, want one of the leader's"));
   }
+  if (options.control_listen.has_value() && options.control_listen == options.leader_listen &&
+      options.control_listen->port != 0) {
+    reader.Refuse("control.listen", absl::StrCat("'", options.control_listen->ToString(),
+                                                 "' is leader.listen as well, want another port"));
+  }
   if (options.run_dir.size() > RunDir::kMaxPathBytes) {
     reader.Refuse("run_dir", absl::StrCat("has ", options.run_dir.size(), " bytes, want at most ",
                                           RunDir::kMaxPathBytes, " for a path of sockets"));

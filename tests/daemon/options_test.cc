@@ -206,6 +206,17 @@ TEST_CASE("A file that is not there or too large is refused", "[options]") {
                             "is no regular file"));
 }
 
+TEST_CASE("Two doors do not share a port", "[options]") {
+  const auto parse = [](const std::string& control, const std::string& leader) {
+    return Parse("node: n0\ncontrol: {listen: '" + control + "'}\nleader: {listen: '" + leader +
+                 "'}\ndata: {interface: lo}\n");
+  };
+  REQUIRE(absl::StrContains(parse("127.0.0.1:7070", "localhost:7070").status().message(),
+                            "control.listen: '127.0.0.1:7070' is leader.listen as well"));
+  REQUIRE(parse("127.0.0.1:0", "127.0.0.1:0").ok());
+  REQUIRE(parse("127.0.0.1:7071", "127.0.0.1:7070").ok());
+}
+
 TEST_CASE("A second document of a file is not left unread", "[options]") {
   REQUIRE(Parse("node: n0\n---\nnode: n1\n").status().message() ==
           "f.yaml:3: a second document, want one");
