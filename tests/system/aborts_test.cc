@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "client/wbctl/process/child.h"
 #include "tests/support/catch.h"
 #include "tests/support/seed.h"
 #include "tests/support/temp_folder.h"
@@ -50,8 +51,10 @@ TEST_CASE("Daemons live through a hundred deliveries that are given up amid thei
     const std::chrono::milliseconds patience(2 + rng() % 60);
     const bool received = rollout->Receive(version, {patience}).ok();
     REQUIRE(published.get() == received);
-    REQUIRE(n0.Ends(0ms) == "runs");
-    REQUIRE(n1.Ends(0ms) == "runs");
+    for (DaemonProcess* daemon : {&n0, &n1}) {
+      INFO(Tail(daemon->log(), 40, ""));
+      REQUIRE(daemon->Ends(0ms) == "runs");
+    }
   }
   Update(*trainer, source, *rollout, target, version);
 }

@@ -51,6 +51,7 @@ class DaemonProcess {
   std::string worker_socket() const { return run_dir() + "/worker.sock"; }
   std::string control() const { return "unix:" + run_dir() + "/control.sock"; }
   const std::string& config() const { return config_; }  // its path
+  const std::string& log() const { return log_; }        // its path
   /// All that it has logged since it was started.
   std::string Log() const;
 
