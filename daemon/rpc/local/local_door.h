@@ -15,6 +15,7 @@
 #include "daemon/move/session_calls.h"
 #include "daemon/rpc/local/admission.h"
 #include "daemon/rpc/local/local_session.h"
+#include "daemon/rpc/local/memory_claims.h"
 #include "planner/base/fd_handle.h"
 #include "transport/loop/event_loop.h"
 
@@ -71,6 +72,7 @@ class LocalDoor final : public SessionNotices {
 
   EventLoop& loop_;
   Admission admission_;
+  MemoryClaims claims_;
   WorkThreads work_;  // outlives the sessions: what they have begun ends with them
   SessionContext context_;
   std::function<void()> when_quiet_;

@@ -60,7 +60,8 @@ LocalSession::LocalSession(SessionContext& context, FdHandle socket, std::functi
       ended_(std::move(ended)),
       peer_(CredentialsOf(socket_.get())),
       ticket_(context.admission),
-      join_(context.join, ticket_) {}
+      claims_(context.claims),
+      join_(context.join, ticket_, claims_) {}
 
 LocalSession::~LocalSession() {
   CancelPopulating();
@@ -396,6 +397,7 @@ void LocalSession::RefuseOn(std::uint64_t id, const absl::Status& why) {
   spdlog::warn("session={} {} {}", id_.empty() ? "-" : id_, Who(), reason);
   CloseCalls(reason);
   CancelPopulating();
+  claims_.Release();
   paused_ = false;
   step_ = Step::kRefused;
   if (timer_.has_value()) context_.loop.Cancel(*timer_);
@@ -421,6 +423,7 @@ void LocalSession::End(const std::string& reason) {
   }
   CloseCalls(reason);
   CancelPopulating();
+  claims_.Release();
   step_ = Step::kEnded;
   context_.loop.Unwatch(socket_.get());
   socket_.Reset();

@@ -16,6 +16,7 @@
 
 #include "daemon/move/session_calls.h"
 #include "daemon/rpc/local/admission.h"
+#include "daemon/rpc/local/memory_claims.h"
 #include "daemon/rpc/local/packet_socket.h"
 #include "daemon/rpc/local/session_join.h"
 #include "planner/base/fd_handle.h"
@@ -31,6 +32,7 @@ struct SessionContext {
   SessionCalls& calls;
   WorkThreads& work;  // for what is too long for the loop
   Admission& admission;
+  MemoryClaims& claims;
   JoinLimits join;
   Incarnation incarnation;                    // of the daemon
   std::function<SessionId()> new_session_id;  // 128 random bits in hex
@@ -111,6 +113,7 @@ class LocalSession {
   const PeerCredentials peer_;
   Step step_ = Step::kJoining;
   AdmissionTicket ticket_;
+  SessionClaims claims_;
   SessionJoin join_;
   std::shared_ptr<Populating> populating_;
   bool paused_ = false;  // nothing is read: the layout is being checked

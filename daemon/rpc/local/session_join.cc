@@ -191,6 +191,18 @@ absl::Status SessionJoin::CheckEpoch(const v1::AttachBuffer& attach) const {
                                     attach.buffer(), name_, attach.epoch(), epoch_.value()));
 }
 
+absl::StatusOr<Region> SessionJoin::OpenMemory(const v1::AttachBuffer& attach, int fd) {
+  // A trainer's memory is never written by us, and the kernel holds us to it.
+  const RegionAccess access = registration_.layout.role == Role::kTrainer
+                                  ? RegionAccess::kReadOnly
+                                  : RegionAccess::kReadWrite;
+  WB_ASSIGN_OR_RETURN(Region region,
+                      Region::MapHostFd(fd, attach.offset_bytes(), attach.bytes(), access));
+  WB_RETURN_IF_ERROR(claims_.Claim(
+      fd, {name_, request_.job(), attach.buffer(), access, attach.offset_bytes(), attach.bytes()}));
+  return region;
+}
+
 absl::Status SessionJoin::TakeBuffer(const v1::AttachBuffer& attach,
                                      std::vector<FdHandle> descriptors) {
   if (attached_ == request_.buffers()) {
@@ -205,12 +217,7 @@ absl::Status SessionJoin::TakeBuffer(const v1::AttachBuffer& attach,
                                                        attach.buffer(), name_, descriptors.size()));
   }
   WB_RETURN_IF_ERROR(ticket_.AdmitMemory(attach.bytes()));
-  // A trainer's memory is never written by us, and the kernel holds us to it.
-  const RegionAccess access = registration_.layout.role == Role::kTrainer
-                                  ? RegionAccess::kReadOnly
-                                  : RegionAccess::kReadWrite;
-  absl::StatusOr<Region> region =
-      Region::MapHostFd(descriptors.front().get(), attach.offset_bytes(), attach.bytes(), access);
+  absl::StatusOr<Region> region = OpenMemory(attach, descriptors.front().get());
   if (!region.ok()) {
     return {region.status().code(), absl::StrCat("buffer '", attach.buffer(), "' of ", name_, ": ",
                                                  region.status().message())};

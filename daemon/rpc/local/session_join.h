@@ -12,6 +12,7 @@
 
 #include "daemon/move/session_calls.h"
 #include "daemon/rpc/local/admission.h"
+#include "daemon/rpc/local/memory_claims.h"
 #include "planner/base/fd_handle.h"
 #include "proto/v1.h"
 
@@ -39,9 +40,9 @@ class SessionJoin {
   /// The check of a layout: touches nothing of the join, and may run on any thread.
   using LayoutCheck = std::function<absl::StatusOr<CheckedLayout>()>;
 
-  /// `ticket` outlives the join.
-  SessionJoin(JoinLimits limits, AdmissionTicket& ticket)
-      : limits_(std::move(limits)), ticket_(ticket) {}
+  /// `ticket` and `claims` are of the session and outlive the join.
+  SessionJoin(JoinLimits limits, AdmissionTicket& ticket, SessionClaims& claims)
+      : limits_(std::move(limits)), ticket_(ticket), claims_(claims) {}
 
   /// A message before JoinFinish, with the descriptors that came with it.
   absl::Status Take(const v1::ClientMessage& message, std::vector<FdHandle> descriptors);
@@ -62,11 +63,13 @@ class SessionJoin {
   absl::Status TakeBuffer(const v1::AttachBuffer& attach, std::vector<FdHandle> descriptors);
   absl::Status CheckBuffer(const v1::AttachBuffer& attach) const;
   absl::Status CheckEpoch(const v1::AttachBuffer& attach) const;
+  absl::StatusOr<Region> OpenMemory(const v1::AttachBuffer& attach, int fd);
   absl::Status AllowUnused();
   absl::Status OutOfOrder(const v1::ClientMessage& message) const;
 
   const JoinLimits limits_;
   AdmissionTicket& ticket_;
+  SessionClaims& claims_;
   Step step_ = Step::kRequest;
   std::string name_;
   v1::JoinRequest request_;
