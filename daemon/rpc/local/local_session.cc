@@ -15,6 +15,7 @@
 
 #include "daemon/rpc/local/client_messages.h"
 #include "daemon/rpc/wire_values.h"
+#include "planner/base/status_macros.h"
 
 namespace wb {
 namespace {
@@ -67,6 +68,7 @@ LocalSession::~LocalSession() {
   CancelPopulating();
   if (timer_.has_value()) context_.loop.Cancel(*timer_);
   if (socket_) context_.loop.Unwatch(socket_.get());
+  if (process_) context_.loop.Unwatch(process_.get());
 }
 
 void LocalSession::AwaitJoin(Clock::time_point deadline) {
@@ -80,8 +82,27 @@ void LocalSession::AwaitJoin(Clock::time_point deadline) {
 
 absl::Status LocalSession::Start() {
   AwaitJoin(context_.loop.Now() + context_.join_timeout);
-  return context_.loop.Watch(socket_.get(), EPOLLIN,
-                             [this](std::uint32_t events) { OnReady(events); });
+  WB_RETURN_IF_ERROR(context_.loop.Watch(socket_.get(), EPOLLIN,
+                                         [this](std::uint32_t events) { OnReady(events); }));
+  return WatchProcess();
+}
+
+absl::Status LocalSession::WatchProcess() {
+  absl::StatusOr<FdHandle> process = OpenPeerProcess(socket_.get());
+  if (process.ok()) {
+    process_ = *std::move(process);
+    return context_.loop.Watch(process_.get(), EPOLLIN,
+                               [this](std::uint32_t /*events*/) { End("has ended"); });
+  }
+  if (absl::IsNotFound(process.status())) {
+    End("has ended");
+  } else if (absl::IsResourceExhausted(process.status())) {
+    Refuse(process.status());
+  } else {
+    spdlog::debug("{}: its connection alone tells of its end: {}", Who(),
+                  process.status().ToString());
+  }
+  return absl::OkStatus();
 }
 
 std::string LocalSession::Who() const {
@@ -427,6 +448,8 @@ void LocalSession::End(const std::string& reason) {
   step_ = Step::kEnded;
   context_.loop.Unwatch(socket_.get());
   socket_.Reset();
+  if (process_) context_.loop.Unwatch(process_.get());
+  process_.Reset();
   unsent_.clear();
   ended_();
   context_.settled();

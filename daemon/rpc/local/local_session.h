@@ -46,8 +46,10 @@ struct SessionContext {
 /// One worker's connection and its lease: the join, then its calls, each answered on its id.
 ///
 /// Invariant: SessionCalls knows the session from OpenSession on, until it refuses to open it or is
-/// told CloseSession, and the end here, for whatever reason, closes it there. After a refusal the
-/// session stays only until the client has read why, for at most `linger`. Loop-confined.
+/// told CloseSession, and the end here, for whatever reason, closes it there. The end of the
+/// connection is one, that of the worker's process another: its children may hold the connection.
+/// After a refusal the session stays only until the client has read why, for at most `linger`.
+/// Loop-confined.
 class LocalSession {
  public:
   /// `ended` is called once, from the loop, when the connection is gone; the owner may destroy the
@@ -80,6 +82,7 @@ class LocalSession {
   };
   using Clock = SessionCalls::Clock;
 
+  absl::Status WatchProcess();
   void OnReady(std::uint32_t events);
   void ReceiveSome();
   void OnPacket(Packet packet);
@@ -109,6 +112,7 @@ class LocalSession {
 
   SessionContext& context_;
   FdHandle socket_;
+  FdHandle process_;  // of the worker, whose end is the session's; none where it cannot be known
   const std::function<void()> ended_;
   const PeerCredentials peer_;
   Step step_ = Step::kJoining;

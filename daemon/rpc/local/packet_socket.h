@@ -53,4 +53,10 @@ enum class SendOutcome : std::uint8_t { kSent, kNoRoom, kClosed };
 
 [[nodiscard]] PeerCredentials CredentialsOf(int socket);
 
+/// A descriptor that is readable once the process that connected has ended, whoever else holds its
+/// end by then. NOT_FOUND when it has ended already, RESOURCE_EXHAUSTED when this process may open
+/// no more, UNAVAILABLE with the reason where it cannot be known (an old kernel and another PID
+/// namespace, or a seccomp profile).
+[[nodiscard]] absl::StatusOr<FdHandle> OpenPeerProcess(int socket);
+
 }  // namespace wb

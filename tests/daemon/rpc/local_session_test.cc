@@ -1,4 +1,9 @@
+#include <array>
+
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "absl/strings/match.h"
 
@@ -110,6 +115,34 @@ TEST_CASE("The end of a connection ends its session and names the worker", "[rpc
     // A late answer finds nobody, and harms nothing.
     fixture.calls().receives.at(1)(ReceiveResult{});
     CHECK_FALSE(fixture.door().busy());
+    return true;
+  });
+}
+
+TEST_CASE("A worker's end is its process's, whoever still holds its connection", "[rpc][local]") {
+  DoorFixture fixture;
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  FdHandle held(ends[0]);
+  FdHandle let_go(ends[1]);
+  const pid_t worker = ::fork();
+  if (worker == 0) {
+    let_go.Reset();
+    DoorClient client(fixture.path());
+    const auto reply = JoiningWorker::Make(v1::ROLLOUT, "engine0").Join(client);
+    if (::fork() == 0) {  // as a data loader does
+      char none = 0;
+      ::_exit(::read(held.get(), &none, 1) == 0 ? 0 : 1);
+    }
+    ::_exit(reply.has_value() && reply->status().code() == 0 ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(worker, &status, 0) == worker);
+  REQUIRE(status == 0);
+  REQUIRE(fixture.Empties());
+  fixture.thread().Ask([&] {
+    CHECK(fixture.calls().closed.begin()->second ==
+          absl::StrCat("worker engine0/0 (pid ", worker, ") has ended"));
     return true;
   });
 }
