@@ -157,6 +157,7 @@ void LocalSession::OnPacket(Packet packet) {
   if (packet.descriptors_cut) {
     return Refuse(absl::InvalidArgumentError("a packet carries more than one descriptor"));
   }
+  if (packet.descriptors_lost) return Refuse(NoDescriptorsLeft());
   v1::ClientMessage message;
   if (!message.ParseFromArray(packet.bytes.data(), static_cast<int>(packet.bytes.size()))) {
     return Refuse(absl::InvalidArgumentError(absl::StrCat(

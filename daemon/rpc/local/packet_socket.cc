@@ -5,6 +5,7 @@
 #include <cstring>
 #include <system_error>
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -83,7 +84,10 @@ absl::StatusOr<ReceiveOutcome> ReceivePacket(int socket, std::span<char> buffer,
   if (got == 0) return ReceiveOutcome::kClosed;
   packet.bytes = std::string_view(buffer.data(), static_cast<std::size_t>(got));
   packet.bytes_cut = (header.msg_flags & MSG_TRUNC) != 0;
-  packet.descriptors_cut = (header.msg_flags & MSG_CTRUNC) != 0;
+  const bool cut = (header.msg_flags & MSG_CTRUNC) != 0;
+  // The kernel cuts for want of room in `control`, or of a free number for the next descriptor.
+  packet.descriptors_cut = cut && packet.descriptors.size() == kMaxDescriptors;
+  packet.descriptors_lost = cut && !packet.descriptors_cut;
   return ReceiveOutcome::kPacket;
 }
 
@@ -105,6 +109,14 @@ PeerCredentials CredentialsOf(int socket) {
   return {found.pid, found.uid, found.gid};
 }
 
+absl::Status NoDescriptorsLeft() {
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("this daemon has no descriptors left: it may open ",
+                   known ? absl::StrCat(limit.rlim_cur) : "?", " (RLIMIT_NOFILE)"));
+}
+
 absl::StatusOr<FdHandle> OpenPeerProcess(int socket) {
   int process = -1;
   socklen_t bytes = sizeof(process);
@@ -116,9 +128,7 @@ absl::StatusOr<FdHandle> OpenPeerProcess(int socket) {
   }
   if (opened) return opened;
   if (errno == ESRCH) return absl::NotFoundError("the process that connected has ended");
-  if (errno == EMFILE || errno == ENFILE) {
-    return absl::ResourceExhaustedError("no descriptor is left to watch a worker's process by");
-  }
+  if (errno == EMFILE) return NoDescriptorsLeft();
   return Failed("cannot open the process that connected");
 }
 

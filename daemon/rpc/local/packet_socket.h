@@ -23,8 +23,9 @@ inline constexpr std::size_t kMaxPacketBytes = std::size_t{64} * 1024;
 struct Packet {
   std::string_view bytes;
   std::vector<FdHandle> descriptors;
-  bool bytes_cut = false;        // it was larger than kMaxPacketBytes
-  bool descriptors_cut = false;  // it carried more descriptors than anyone may ask for
+  bool bytes_cut = false;         // it was larger than kMaxPacketBytes
+  bool descriptors_cut = false;   // it carried more descriptors than anyone may ask for
+  bool descriptors_lost = false;  // it carried more descriptors than this process may open
 };
 
 enum class ReceiveOutcome : std::uint8_t { kPacket, kNothingYet, kClosed };
@@ -52,6 +53,9 @@ enum class SendOutcome : std::uint8_t { kSent, kNoRoom, kClosed };
 [[nodiscard]] absl::StatusOr<SendOutcome> SendPacket(int socket, std::string_view bytes);
 
 [[nodiscard]] PeerCredentials CredentialsOf(int socket);
+
+/// RESOURCE_EXHAUSTED that names RLIMIT_NOFILE and its value.
+[[nodiscard]] absl::Status NoDescriptorsLeft();
 
 /// A descriptor that is readable once the process that connected has ended, whoever else holds its
 /// end by then. NOT_FOUND when it has ended already, RESOURCE_EXHAUSTED when this process may open

@@ -1,5 +1,8 @@
 #include <functional>
 
+#include <fcntl.h>
+#include <sys/resource.h>
+
 #include "absl/strings/match.h"
 
 #include "tests/daemon/rpc/local_door_fixture.h"
@@ -213,6 +216,52 @@ TEST_CASE("One worker more than limits.workers is refused until another has gone
   REQUIRE(fixture.Empties());
   DoorClient third(fixture.path());
   REQUIRE(worker.Join(third)->status().code() == 0);
+}
+
+/// While it lives this process can open `left` more descriptors.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(std::size_t left) {
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    std::vector<FdHandle> lowest;  // numbers that are free
+    while (lowest.size() <= left) lowest.emplace_back(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+    const rlimit few{static_cast<rlim_t>(lowest.back().get()), before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  }
+  ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("A door without descriptors left refuses a join and names the limit", "[rpc][local]") {
+  DoorFixture fixture;
+  const JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+  const auto check = [](DoorClient& client) {
+    const absl::Status refusal = test::RefusalOf(client);
+    CAPTURE(refusal.ToString());
+    CHECK(refusal.code() == absl::StatusCode::kResourceExhausted);
+    CHECK(
+        absl::StrContains(refusal.message(), "this daemon has no descriptors left: it may open "));
+    CHECK(absl::StrContains(refusal.message(), " (RLIMIT_NOFILE)"));
+  };
+  SECTION("for memory") {
+    DoorClient client(fixture.path());
+    REQUIRE(fixture.thread().Becomes([&] { return fixture.door().connections() == 1; }));
+    const FewDescriptors none(0);
+    worker.Send(client);
+    check(client);
+  }
+  SECTION("for the worker's process") {
+    const FewDescriptors both_ends(2);
+    DoorClient client(fixture.path());
+    check(client);
+  }
+  REQUIRE(fixture.Empties());
+  DoorClient again(fixture.path());
+  REQUIRE(worker.Join(again)->status().code() == 0);
 }
 
 TEST_CASE("A client that does not finish its join is sent away in time", "[rpc][local]") {
