@@ -14,8 +14,8 @@ void ToOurLog(gpr_log_func_args* line) {
   const auto level =
       line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug;
   static RepeatedLines repeated;
-  if (!repeated.Passes(line->message, RepeatedLines::Clock::now())) return;
-  spdlog::log(level, "grpc: {}", line->message);
+  const auto more = repeated.Passes(line->message, RepeatedLines::Clock::now());
+  if (more.has_value()) spdlog::log(level, "grpc: {}{}", line->message, *more);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 #include "daemon/rpc/local/client_messages.h"
 #include "daemon/rpc/wire_values.h"
@@ -413,10 +414,24 @@ void LocalSession::Refuse(const absl::Status& why) {
   RefuseOn(0, why);
 }
 
+/// One line. Of clients that are not let in, and try again and again, the first of those alike.
+void LocalSession::LogEnd(bool refused, const std::string& reason) const {
+  const std::string line = absl::StrReplaceAll(reason, {{"\n", "; "}});
+  std::optional<std::string> more = "";
+  if (step_ != Step::kOpen) {
+    std::string alike = absl::StrCat(join_.name(), " ", line);
+    if (!id_.empty()) alike = absl::StrReplaceAll(alike, {{id_, ""}});
+    more = context_.repeated.Passes(alike, context_.loop.Now());
+  }
+  if (!more.has_value()) return;
+  spdlog::log(refused ? spdlog::level::warn : spdlog::level::info, "session={} {} {}{}",
+              id_.empty() ? "-" : id_, Who(), line, *more);
+}
+
 void LocalSession::RefuseOn(std::uint64_t id, const absl::Status& why) {
   if (step_ == Step::kRefused || step_ == Step::kEnded) return;
   const std::string reason = absl::StrCat("refused: ", why.ToString());
-  spdlog::warn("session={} {} {}", id_.empty() ? "-" : id_, Who(), reason);
+  LogEnd(true, reason);
   CloseCalls(reason);
   CancelPopulating();
   claims_.Release();
@@ -440,9 +455,7 @@ void LocalSession::CloseCalls(const std::string& reason) {
 
 void LocalSession::End(const std::string& reason) {
   if (step_ == Step::kEnded) return;
-  if (step_ != Step::kRefused) {
-    spdlog::info("session={} {} {}", id_.empty() ? "-" : id_, Who(), reason);
-  }
+  if (step_ != Step::kRefused) LogEnd(false, reason);
   CloseCalls(reason);
   CancelPopulating();
   claims_.Release();

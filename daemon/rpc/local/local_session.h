@@ -19,6 +19,7 @@
 #include "daemon/rpc/local/memory_claims.h"
 #include "daemon/rpc/local/packet_socket.h"
 #include "daemon/rpc/local/session_join.h"
+#include "daemon/rpc/repeated_lines.h"
 #include "planner/base/fd_handle.h"
 #include "proto/v1.h"
 #include "transport/loop/event_loop.h"
@@ -33,6 +34,7 @@ struct SessionContext {
   WorkThreads& work;  // for what is too long for the loop
   Admission& admission;
   MemoryClaims& claims;
+  RepeatedLines& repeated;
   JoinLimits join;
   Incarnation incarnation;                    // of the daemon
   std::function<SessionId()> new_session_id;  // 128 random bits in hex
@@ -106,6 +108,7 @@ class LocalSession {
   void SendUnsent();
   void CloseCalls(const std::string& reason);
   void End(const std::string& reason);
+  void LogEnd(bool refused, const std::string& reason) const;
   Clock::time_point DeadlineOf(const v1::ClientMessage& message) const;
   /// "worker policy/0 (pid 12)".
   std::string Who() const;

@@ -42,8 +42,8 @@ class PeerVerifier final : public tls::ExternalCertificateVerifier {
 
  private:
   void Tell(const std::string& why) {
-    if (!refused_.Passes(why, RepeatedLines::Clock::now())) return;
-    spdlog::warn("tls: a client is refused: {}", why);
+    const auto more = refused_.Passes(why, RepeatedLines::Clock::now());
+    if (more.has_value()) spdlog::warn("tls: a client is refused: {}{}", why, *more);
   }
 
   const std::shared_ptr<const TlsIdentity> identity_;

@@ -1,9 +1,15 @@
+#include <algorithm>
 #include <functional>
+#include <sstream>
 
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 
 #include "tests/daemon/rpc/local_door_fixture.h"
 
@@ -216,6 +222,61 @@ TEST_CASE("One worker more than limits.workers is refused until another has gone
   REQUIRE(fixture.Empties());
   DoorClient third(fixture.path());
   REQUIRE(worker.Join(third)->status().code() == 0);
+}
+
+/// What is logged while it lives; made before what logs, and read when that is quiet.
+class LogCapture {
+ public:
+  LogCapture() {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("captured", std::move(sink)));
+  }
+  ~LogCapture() { spdlog::set_default_logger(before_); }
+  LogCapture(const LogCapture&) = delete;
+  LogCapture& operator=(const LogCapture&) = delete;
+
+  std::vector<std::string> Lines() const {
+    return absl::StrSplit(text_.str(), '\n', absl::SkipEmpty());
+  }
+
+ private:
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  std::ostringstream text_;
+};
+
+TEST_CASE("Clients that are not let in do not fill the log", "[rpc][local][log]") {
+  const LogCapture log;
+  DoorFixture fixture;
+  JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+  for (auto& [name, tensor] : *worker.layout.mutable_tensors()) tensor.set_shape(0, 1);
+  worker.join.set_layout_bytes(worker.layout.ByteSizeLong());
+  for (int i = 0; i < 50; ++i) {
+    DoorClient refused(fixture.path());
+    REQUIRE(absl::StrContains(worker.Join(refused)->status().message(), "\n"));
+    const DoorClient gone(fixture.path());
+  }
+  REQUIRE(fixture.Empties());
+  const std::vector<std::string> lines = log.Lines();
+  CAPTURE(lines);
+  REQUIRE(lines.size() == 2);
+  const auto refusal = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return absl::StrContains(line, "worker engine0/0 ");
+  });
+  REQUIRE(refusal != lines.end());
+  REQUIRE(absl::StrContains(*refusal, "refused: INVALID_ARGUMENT: "));
+  REQUIRE(absl::StrContains(*refusal, "; "));  // both reasons, in one line
+}
+
+TEST_CASE("A session that was open is told of in the log each time", "[rpc][local][log]") {
+  const LogCapture log;
+  DoorFixture fixture;
+  for (int i = 0; i < 3; ++i) {
+    DoorClient client(fixture.path());
+    REQUIRE(JoiningWorker::Make(v1::ROLLOUT, "engine0").Join(client)->status().code() == 0);
+    client.HangUp();
+    REQUIRE(fixture.Empties());
+  }
+  REQUIRE(log.Lines().size() == 6);
 }
 
 /// While it lives this process can open `left` more descriptors.
