@@ -2,6 +2,10 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "client/src/deadline.h"
 #include "client/src/errors.h"
@@ -14,12 +18,23 @@ inline constexpr std::size_t kMaxPacketBytes = 65'536;
 
 /// A connected AF_UNIX SOCK_SEQPACKET socket. Never raises SIGPIPE, never waits past a deadline.
 /// After an error the connection is of no further use, but packets that had arrived can still be
-/// taken.
+/// taken. Its end is the connection's, whoever else holds it, as children after fork do; in such a
+/// child it ends nothing.
 class PacketSocket {
  public:
   /// UNAVAILABLE or PERMISSION_DENIED names ENOENT, EACCES, ECONNREFUSED, ... at once;
   /// DEADLINE_EXCEEDED if the daemon does not accept in time. The caller names the path.
   static Result<PacketSocket> Connect(const std::string& path, Deadline deadline);
+  PacketSocket(PacketSocket&& other) noexcept = default;
+  PacketSocket& operator=(PacketSocket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(process_, other.process_);
+    std::swap(reset_, other.reset_);
+    return *this;
+  }
+  ~PacketSocket() {
+    if (fd_ && ::getpid() == process_) ::shutdown(fd_.get(), SHUT_RDWR);
+  }
 
   /// One packet, with `attachment` by SCM_RIGHTS unless it is negative.
   Result<void> Send(std::string_view packet, int attachment, Deadline deadline);
@@ -31,6 +46,7 @@ class PacketSocket {
   Result<void> WaitFor(short events, Deadline deadline);
 
   FdHandle fd_;
+  pid_t process_ = ::getpid();
   bool reset_ = false;  // ECONNRESET has been seen
 };
 

@@ -1,10 +1,14 @@
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/client/client_fixture.h"
@@ -206,6 +210,31 @@ TEST_CASE("a child after fork may not use the session, and does not end it", "[c
   const Result<std::uint64_t> found = rollout->WaitForVersion(1, 1s);
   REQUIRE(found.ok());
   CHECK(*found == 7);
+}
+
+TEST_CASE("a session that is let go has ended, whatever children live on", "[client]") {
+  std::atomic<bool> ended{false};
+  FakeDaemon daemon([&ended](FakePeer& peer, int) {
+    kGrant(peer, 0);
+    ended.store(true);
+  });
+  std::optional<Result<Rollout>> rollout = JoinRollout(daemon);
+  REQUIRE(rollout->ok());
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {  // holds the connection, as all its parent's descriptors
+    ::close(ends[1]);
+    char none = 0;
+    ::_exit(::read(ends[0], &none, 1) == 0 ? 0 : 1);
+  }
+  rollout.reset();
+  CHECK(Soon([&] { return ended.load(); }));
+  ::close(ends[0]);
+  ::close(ends[1]);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 }  // namespace

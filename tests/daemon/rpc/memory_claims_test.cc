@@ -52,7 +52,7 @@ void Join(DoorClient& client, const JoiningWorker& worker) {
 TEST_CASE("Two buffers of a rollout in the same bytes are refused by name", "[rpc][local]") {
   DoorFixture fixture;
   const FdHandle memory = test::MakeMemory(64);
-  for (const std::uint64_t b_at : {0, 8, 15}) {
+  for (const std::uint64_t b_at : {0U, 8U, 15U}) {
     const absl::Status refusal = Refusal(fixture, WorkerIn(memory, v1::ROLLOUT, 0, b_at));
     CAPTURE(refusal.ToString());
     CHECK(refusal.code() == absl::StatusCode::kInvalidArgument);
