@@ -1,8 +1,6 @@
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 
@@ -76,12 +74,12 @@ void Publications::Offer(LeaderJob& job,
                          Publication& publication,
                          const std::set<std::string>& groups) {
   const std::optional<GroupCensus> trainers = job.members.TrainerGroup();
-  auto solved = job.plans.Get(job.members, trainers->group, groups);
-  if (const Refusals* refusals = std::get_if<Refusals>(&solved)) {
-    FailOpening(job, publication, ToStatus(*refusals));
+  const Offering& offering = job.plans.Get(job.members, trainers->group, groups);
+  if (offering.plan == nullptr) {
+    FailOpening(job, publication, ToStatus(offering.refusals));
     return;
   }
-  publication.plan = std::get<std::shared_ptr<const SolvedPlan>>(std::move(solved));
+  publication.plan = offering.plan;
   Step(job.name, publication, PublicationState::kOffered, state_.turns.Now());
   ArmDeadline(job, publication);
   for (const auto& [name, caller] : publication.publishers) {
@@ -93,6 +91,11 @@ void Publications::Offer(LeaderJob& job,
     Delivery& delivery = publication.deliveries[group];
     delivery.group = group;
     delivery.since = state_.turns.Now();
+    if (const auto misfit = offering.misfits.find(group); misfit != offering.misfits.end()) {
+      deliveries_.Fail({job, publication, delivery}, ToStatus(misfit->second));
+      continue;
+    }
+    delivery.bytes_planned = publication.plan->groups.at(group).bytes;
     for (const std::string& node : job.NodesOfGroup(group)) {
       state_.peers.Send(node, VersionOffered{job.name, group, publication.version});
     }
@@ -109,7 +112,8 @@ void Publications::TakeEarlyAccepts(LeaderJob& job, Publication& publication) {
       continue;
     }
     const auto delivery = publication.deliveries.find(name.group);
-    if (early.version == publication.version && delivery != publication.deliveries.end()) {
+    if (early.version == publication.version && delivery != publication.deliveries.end() &&
+        delivery->second.state == DeliveryState::kWaiting) {
       deliveries_.Accept({job, publication, delivery->second}, name.rank, std::move(early.caller));
     } else {
       AnswerReceive(member, early.version, WhyNotReceivable(job, member, early.version));

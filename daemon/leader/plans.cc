@@ -1,5 +1,7 @@
 #include "daemon/leader/plans.h"
 
+#include <variant>
+
 #include "planner/model/registration.h"
 #include "planner/solve/planner.h"
 
@@ -26,18 +28,19 @@ std::map<std::string, GroupMoves> MovesByGroup(const Job& job, const Plan& plan)
   return groups;
 }
 
-}  // namespace
+using Participants = std::vector<const Member*>;
 
-std::variant<std::shared_ptr<const SolvedPlan>, Refusals> PlanCache::Get(
-    const JobMembers& members, const std::string& trainers, const std::set<std::string>& groups) {
-  Key key;
-  std::vector<const Member*> participants;
+Participants MembersOf(const JobMembers& members,
+                       const std::string& trainers,
+                       const std::set<std::string>& groups) {
+  Participants participants;
   for (const auto& [name, member] : members.all()) {
-    if (name.group != trainers && !groups.contains(name.group)) continue;
-    key.emplace_back(member.session, member.epoch);
-    participants.push_back(&member);
+    if (name.group == trainers || groups.contains(name.group)) participants.push_back(&member);
   }
-  if (plan_ != nullptr && key == key_) return plan_;
+  return participants;
+}
+
+std::variant<SolvedPlan, Refusals> SolveFor(const Participants& participants) {
   std::vector<Registration> registrations;
   registrations.reserve(participants.size());
   for (const Member* member : participants) registrations.push_back(*member->registration);
@@ -45,14 +48,72 @@ std::variant<std::shared_ptr<const SolvedPlan>, Refusals> PlanCache::Get(
   if (Refusals* refusals = std::get_if<Refusals>(&job)) return std::move(*refusals);
   std::variant<Plan, Refusals> plan = Solve(std::get<Job>(job));
   if (Refusals* refusals = std::get_if<Refusals>(&plan)) return std::move(*refusals);
-  auto solved = std::make_shared<SolvedPlan>();
-  solved->serial = ++solves_;
-  solved->job = std::move(std::get<Job>(job));
-  solved->plan = std::move(std::get<Plan>(plan));
-  solved->groups = MovesByGroup(solved->job, solved->plan);
+  SolvedPlan solved;
+  solved.job = std::move(std::get<Job>(job));
+  solved.plan = std::move(std::get<Plan>(plan));
+  solved.groups = MovesByGroup(solved.job, solved.plan);
+  return solved;
+}
+
+/// Without the tensors that are left unused: other groups may want them.
+Refusals OfGroup(Refusals refusals) {
+  std::erase_if(refusals, [](const Refusal& refusal) { return refusal.kind == "unused"; });
+  return refusals;
+}
+
+/// Those of `groups` that are refused beside the trainers alone, each with its reasons.
+std::map<std::string, Refusals> FindMisfits(const JobMembers& members,
+                                            const std::string& trainers,
+                                            const std::set<std::string>& groups) {
+  std::map<std::string, Refusals> misfits;
+  for (const std::string& group : groups) {
+    auto solved = SolveFor(MembersOf(members, trainers, {group}));
+    if (Refusals* refusals = std::get_if<Refusals>(&solved)) {
+      misfits.emplace(group, OfGroup(std::move(*refusals)));
+    }
+  }
+  return misfits;
+}
+
+/// The plan over the groups that fit. When the whole is refused although all fit, or none does,
+/// no group is to blame, and the reasons are those of the whole.
+Offering MakeOffering(const JobMembers& members,
+                      const std::string& trainers,
+                      const std::set<std::string>& groups,
+                      std::uint64_t serial) {
+  Offering offering;
+  auto solved = SolveFor(MembersOf(members, trainers, groups));
+  if (const Refusals* whole = std::get_if<Refusals>(&solved); whole != nullptr) {
+    offering.refusals = *whole;
+    if (groups.size() == 1) return offering;
+    std::map<std::string, Refusals> misfits = FindMisfits(members, trainers, groups);
+    if (misfits.empty() || misfits.size() == groups.size()) return offering;
+    std::set<std::string> fitting = groups;
+    for (const auto& [group, why] : misfits) fitting.erase(group);
+    solved = SolveFor(MembersOf(members, trainers, fitting));
+    if (std::holds_alternative<Refusals>(solved)) return offering;
+    offering.refusals.clear();
+    offering.misfits = std::move(misfits);
+  }
+  auto& plan = std::get<SolvedPlan>(solved);
+  plan.serial = serial;
+  offering.plan = std::make_shared<const SolvedPlan>(std::move(plan));
+  return offering;
+}
+
+}  // namespace
+
+const Offering& PlanCache::Get(const JobMembers& members,
+                               const std::string& trainers,
+                               const std::set<std::string>& groups) {
+  Key key;
+  for (const Member* member : MembersOf(members, trainers, groups)) {
+    key.emplace_back(member->session, member->epoch);
+  }
+  if (!key_.empty() && key == key_) return offering_;
+  offering_ = MakeOffering(members, trainers, groups, ++solves_);
   key_ = std::move(key);
-  plan_ = std::move(solved);
-  return plan_;
+  return offering_;
 }
 
 }  // namespace wb

@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "daemon/state/members.h"
@@ -29,21 +28,30 @@ struct SolvedPlan {
   std::uint64_t serial = 0;  // a number per solve, so that equal fingerprints are told apart
   Job job;
   Plan plan;
-  std::map<std::string, GroupMoves> groups;  // every rollout group of the job
+  std::map<std::string, GroupMoves> groups;  // every rollout group that it serves
 };
 
-/// The last plan of one job, kept for as long as its participants stay the same.
+/// Which groups a version can go to. A group that would be refused beside the trainers alone is a
+/// misfit: its fault is its own, and the others have a plan without it.
+struct Offering {
+  std::shared_ptr<const SolvedPlan> plan;   // null: no group can be served
+  Refusals refusals;                        // every reason why there is no plan
+  std::map<std::string, Refusals> misfits;  // with the plan: the groups it leaves out, and why
+};
+
+/// The last offering of one job, kept for as long as its participants stay the same.
 class PlanCache {
  public:
-  /// The plan over all members of the trainer group and of `groups`, or every reason why there is
-  /// none. Solves only when a participant's session or epoch is not as it was.
-  std::variant<std::shared_ptr<const SolvedPlan>, Refusals> Get(
-      const JobMembers& members, const std::string& trainers, const std::set<std::string>& groups);
+  /// Over all members of the trainer group and of `groups`; good until the next call. Solves only
+  /// when a participant's session or epoch is not as it was.
+  const Offering& Get(const JobMembers& members,
+                      const std::string& trainers,
+                      const std::set<std::string>& groups);
 
  private:
   using Key = std::vector<std::pair<SessionId, Epoch>>;
   Key key_;
-  std::shared_ptr<const SolvedPlan> plan_;
+  Offering offering_;
   std::uint64_t solves_ = 0;
 };
 

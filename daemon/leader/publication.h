@@ -47,6 +47,7 @@ struct Delivery {
   std::optional<TimePoint> went;
   std::optional<TimePoint> ended;   // committed everywhere, or failed and nothing moves any more
   std::optional<TimerId> deadline;  // of an abort
+  std::uint64_t bytes_planned = 0;
   BytesByPath bytes;
 
   /// The sources are not read by it any more.

@@ -38,13 +38,13 @@ double EndToEndMs(const Publication& publication) {
   return Milliseconds(last - publication.opened).count();
 }
 
-DeliverySnapshot SnapshotDelivery(const Publication& publication, const Delivery& delivery) {
+DeliverySnapshot SnapshotDelivery(const Delivery& delivery) {
   DeliverySnapshot snapshot;
   snapshot.group = delivery.group;
   snapshot.state = Name(delivery.state);
   snapshot.status = delivery.status;
   snapshot.attempt = delivery.attempt.value_or(AttemptId());
-  snapshot.bytes_planned = publication.plan->groups.at(delivery.group).bytes;
+  snapshot.bytes_planned = delivery.bytes_planned;
   snapshot.bytes = delivery.bytes;
   if (delivery.went.has_value() && delivery.ended.has_value()) {
     snapshot.seconds = std::chrono::duration<double>(*delivery.ended - *delivery.went).count();
@@ -65,7 +65,7 @@ VersionSnapshot SnapshotVersion(const LeaderJob& job,
   snapshot.end_to_end_ms = EndToEndMs(publication);
   if (publication.plan != nullptr) snapshot.bound_bytes = publication.plan->plan.bound_bytes();
   for (const auto& [group, delivery] : publication.deliveries) {
-    snapshot.deliveries.push_back(SnapshotDelivery(publication, delivery));
+    snapshot.deliveries.push_back(SnapshotDelivery(delivery));
   }
   return snapshot;
 }
