@@ -80,6 +80,7 @@ void Publications::Offer(LeaderJob& job,
     return;
   }
   publication.plan = offering.plan;
+  publication.bound_bytes = offering.plan->plan.bound_bytes();
   Step(job.name, publication, PublicationState::kOffered, state_.turns.Now());
   ArmDeadline(job, publication);
   for (const auto& [name, caller] : publication.publishers) {
@@ -179,6 +180,7 @@ void Publications::ConsiderRelease(LeaderJob& job, Publication& publication) {
   if (publication.deadline.has_value()) state_.turns.Cancel(*publication.deadline);
   Step(job.name, publication, any_commits ? PublicationState::kReleased : PublicationState::kFailed,
        state_.turns.Now());
+  publication.plan.reset();  // versions are kept for long, and layouts are large
   AnswerPublishers(job, publication);
   ConsiderOffer(job);
 }

@@ -116,4 +116,9 @@ const Offering& PlanCache::Get(const JobMembers& members,
   return offering_;
 }
 
+void PlanCache::Forget() {
+  key_ = Key();
+  offering_ = Offering();
+}
+
 }  // namespace wb

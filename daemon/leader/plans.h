@@ -47,6 +47,8 @@ class PlanCache {
   const Offering& Get(const JobMembers& members,
                       const std::string& trainers,
                       const std::set<std::string>& groups);
+  /// Its participants are gone.
+  void Forget();
 
  private:
   using Key = std::vector<std::pair<SessionId, Epoch>>;

@@ -72,7 +72,8 @@ struct Publication {
   std::optional<TimePoint> ready;   // last trainer rank has published
   std::optional<TimerId> deadline;  // of the present state: start_timeout
   bool deadline_passed = false;
-  std::shared_ptr<const SolvedPlan> plan;
+  std::shared_ptr<const SolvedPlan> plan;  // while it is offered
+  std::uint64_t bound_bytes = 0;           // of the plan
   std::map<std::string, Delivery> deliveries;
 
   bool over() const {

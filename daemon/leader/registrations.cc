@@ -108,6 +108,7 @@ std::optional<Member> Registrations::Remove(LeaderJob& job, const SessionId& ses
   std::optional<Member> member = job.members.Remove(session);
   if (!member.has_value()) return std::nullopt;
   state_.job_of_session.erase(session);
+  if (job.members.all().empty()) job.plans.Forget();
   // The daemon drops its plans of a job with the job's last session there; so do we.
   const std::string& node = member->node();
   const auto& all = job.members.all();

@@ -63,7 +63,7 @@ VersionSnapshot SnapshotVersion(const LeaderJob& job,
   snapshot.status = publication.status;
   snapshot.average_stall_ms = AverageStallMs(publication, now);
   snapshot.end_to_end_ms = EndToEndMs(publication);
-  if (publication.plan != nullptr) snapshot.bound_bytes = publication.plan->plan.bound_bytes();
+  snapshot.bound_bytes = publication.bound_bytes;
   for (const auto& [group, delivery] : publication.deliveries) {
     snapshot.deliveries.push_back(SnapshotDelivery(delivery));
   }

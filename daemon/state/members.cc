@@ -75,6 +75,7 @@ std::optional<Member> JobMembers::Remove(const SessionId& session) {
   const auto group = groups_.find(removed->name().group);
   if (--group->second.registered == 0) groups_.erase(group);
   stale_ = true;
+  if (by_name_.empty()) Redeclare();  // what the job's tensors were is of no use to the next
   return removed;
 }
 

@@ -29,7 +29,10 @@ namespace wb {
 class ClusterServer::Service final : public v1::ClusterService::CallbackService {
  public:
   Service(EventLoop& loop, Term term, const GrpcOptions& options)
-      : loop_(loop), term_(term), options_(options), intake_(options.message_bytes, Sinks()) {}
+      : loop_(loop),
+        term_(term),
+        options_(options),
+        intake_({.contents_bytes = options.message_bytes}, Sinks()) {}
 
   absl::Status Listen(TcpAddress& address, PeerEvents& events);
   void Send(PeerId peer, const FromLeader& message);

@@ -9,13 +9,12 @@
 #include "daemon/rpc/cluster/parts.h"
 #include "daemon/rpc/sha256.h"
 #include "planner/base/status_macros.h"
+#include "planner/model/memory_bytes.h"
 #include "proto/convert.h"
 
 namespace wb {
 namespace {
 
-/// Of contents kept for later replicas, as on the wire; in memory they are some times that.
-constexpr std::uint64_t kKeptBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kMaxWaiters = 65'536;
 
 std::string Hex(const std::string& sha256) {
@@ -30,8 +29,8 @@ absl::Status Named(const RegisterWorker& call, const absl::Status& why) {
 
 }  // namespace
 
-LayoutIntake::LayoutIntake(std::uint64_t max_bytes, IntakeSinks sinks)
-    : max_bytes_(max_bytes), sinks_(std::move(sinks)) {}
+LayoutIntake::LayoutIntake(IntakeLimits limits, IntakeSinks sinks)
+    : limits_(limits), sinks_(std::move(sinks)) {}
 
 std::uint64_t LayoutIntake::stale_parts() const {
   const MutexLock lock(mu_);
@@ -39,9 +38,10 @@ std::uint64_t LayoutIntake::stale_parts() const {
 }
 
 absl::Status LayoutIntake::CheckOffer(PeerId peer, const RegisterWorker& call) const {
-  if (call.contents.bytes > max_bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        call.contents.bytes, " bytes, limits.message_bytes of the leader allows ", max_bytes_));
+  if (call.contents.bytes > limits_.contents_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(call.contents.bytes, " bytes, limits.message_bytes of the leader allows ",
+                     limits_.contents_bytes));
   }
   std::size_t waiting = 0;
   for (const auto& [sha256, arriving] : arriving_) {
@@ -130,7 +130,8 @@ void LayoutIntake::Finish(const std::string& sha256, std::variant<Registration, 
   for (Waiter& waiter : arriving.waiters) {
     Admit(waiter.peer, std::move(waiter.call), *contents);
   }
-  Keep({sha256, arriving.bytes, std::move(contents)});
+  const std::uint64_t bytes = MemoryBytes(*contents);
+  Keep({sha256, bytes, std::move(contents)});
 }
 
 void LayoutIntake::Admit(PeerId peer, RegisterWorker call, const Registration& contents) {
@@ -158,7 +159,7 @@ void LayoutIntake::Keep(Kept kept) {
   kept_bytes_ += kept.bytes;
   kept_.push_front(std::move(kept));
   // The newest stays whatever its size: its replicas are on their way.
-  while (kept_bytes_ > kKeptBytes && kept_.size() > 1) {
+  while (kept_bytes_ > limits_.kept_bytes && kept_.size() > 1) {
     kept_bytes_ -= kept_.back().bytes;
     kept_.pop_back();
   }

@@ -30,17 +30,21 @@ struct IntakeSinks {
   std::function<void(PeerId, const std::string& sha256)> want;
 };
 
+struct IntakeLimits {
+  std::uint64_t contents_bytes = 0;                    // on the wire; larger contents are refused
+  std::uint64_t kept_bytes = std::uint64_t{64} << 20;  // in memory, for later replicas
+};
+
 /// Registrations whose contents come by digest. Contents that the leader has not got are asked of
 /// one daemon, whoever else offers the same meanwhile: equal replicas send them once in all. When
 /// that daemon fails to send what it offered, its own workers are refused and the next is asked.
 ///
 /// Invariant: a worker is registered whole, or refused by name, or forgotten with its session or
-/// stream: nothing is half-registered. The contents kept are a cache, the last used of them up to
+/// stream: nothing is half-registered. The contents kept are a cache, the last used of them, up to
 /// `kept_bytes`. Thread-safe.
 class LayoutIntake {
  public:
-  /// Contents above `max_bytes` are refused.
-  LayoutIntake(std::uint64_t max_bytes, IntakeSinks sinks);
+  LayoutIntake(IntakeLimits limits, IntakeSinks sinks);
 
   /// `call` has the identity of its worker alone, and the id of its contents.
   void Register(PeerId peer, RegisterWorker call);
@@ -67,7 +71,7 @@ class LayoutIntake {
   };
   struct Kept {
     std::string sha256;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;  // in memory
     std::shared_ptr<const Registration> contents;
   };
   using ArrivingMap = std::map<std::string, Arriving>;
@@ -89,7 +93,7 @@ class LayoutIntake {
   void Finish(const std::string& sha256, std::variant<Registration, Refusals> checked)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const std::uint64_t max_bytes_;
+  const IntakeLimits limits_;
   const IntakeSinks sinks_;
   mutable Mutex mu_;
   ArrivingMap arriving_ ABSL_GUARDED_BY(mu_);  // by digest

@@ -13,6 +13,7 @@
 
 #include "daemon/rpc/cluster/parts.h"
 #include "daemon/rpc/sha256.h"
+#include "planner/model/memory_bytes.h"
 #include "proto/convert.h"
 #include "tests/daemon/rpc/big_registration.h"
 #include "tests/support/catch.h"
@@ -28,8 +29,8 @@ constexpr PeerId kSecond(2);
 
 /// An intake and all that it said.
 struct IntakeWorld {
-  explicit IntakeWorld(std::uint64_t max_bytes = 8 << 20)
-      : intake(max_bytes,
+  explicit IntakeWorld(IntakeLimits limits = {.contents_bytes = 8 << 20})
+      : intake(limits,
                {[this](PeerId peer, RegisterWorker call) {
                   registered.emplace_back(peer, std::move(call));
                 },
@@ -99,6 +100,54 @@ TEST_CASE("Replicas that offer the same at the same time are asked once", "[rpc]
   REQUIRE(world.refused.empty());
 }
 
+/// A layout of little on the wire and much in memory: `pieces` elements of one tensor, each a
+/// piece.
+Registration ScatteredRegistration(const std::string& tensor, int pieces) {
+  v1::Layout wire;
+  wire.set_job("job");
+  wire.mutable_worker()->set_role(v1::ROLLOUT);
+  wire.mutable_worker()->set_group("engine0");
+  wire.mutable_worker()->set_rank(0);
+  wire.mutable_worker()->set_node("n0");
+  (*wire.mutable_tensors())[tensor].set_dtype(v1::FP32);
+  (*wire.mutable_tensors())[tensor].add_shape(2 * pieces);
+  v1::Param& param = *wire.mutable_worker()->add_params();
+  param.set_name("p");
+  param.add_shape(pieces);
+  for (int i = 0; i < pieces; ++i) {
+    v1::Piece& piece = *param.add_pieces();
+    piece.set_tensor(tensor);
+    piece.mutable_box()->add_lo(2 * i);
+    piece.mutable_box()->add_hi(2 * i + 1);
+    piece.add_at(i);
+  }
+  return std::get<Registration>(RegistrationFromProto(wire));
+}
+
+TEST_CASE("Contents kept are bounded by what they take in memory, not on the wire",
+          "[rpc][intake]") {
+  constexpr int kPieces = 500;
+  const std::uint64_t each = MemoryBytes(ScatteredRegistration("t0", kPieces));
+  IntakeWorld world({.contents_bytes = 8 << 20, .kept_bytes = 2 * each});
+  std::uint64_t wire_bytes = 0;
+  const auto asked_for = [&](int number) {
+    const Registration registration = ScatteredRegistration("t" + std::to_string(number), kPieces);
+    const std::string bytes = ContentsOf(registration);
+    wire_bytes += bytes.size();
+    const std::size_t before = world.wanted.size();
+    world.Register(kFirst, WorkerOf("engine0", registration));
+    const bool asked = world.wanted.size() > before;
+    if (asked) world.SendAll(kFirst, Sha256(bytes), bytes);
+    return asked;
+  };
+  for (int number = 0; number < 3; ++number) REQUIRE(asked_for(number));
+  REQUIRE(wire_bytes < each);
+  REQUIRE_FALSE(asked_for(2));
+  REQUIRE_FALSE(asked_for(1));
+  REQUIRE(asked_for(0));
+  REQUIRE(world.registered.size() == 6);
+}
+
 TEST_CASE("Parts that are wrong refuse the worker by name, and nothing is registered",
           "[rpc][intake]") {
   IntakeWorld world;
@@ -150,7 +199,7 @@ TEST_CASE("Parts that are wrong refuse the worker by name, and nothing is regist
 
 TEST_CASE("Contents beyond the limit are refused before a byte of them is asked for",
           "[rpc][intake]") {
-  IntakeWorld world(100'000);
+  IntakeWorld world({.contents_bytes = 100'000});
   world.Register(kFirst, WorkerOf("engine0", BigRegistration(600)));
   REQUIRE(world.RefusedAs(0, "limits.message_bytes of the leader allows 100000"));
   REQUIRE(world.wanted.empty());
