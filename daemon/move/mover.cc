@@ -64,6 +64,8 @@ struct Mover::State {
   /// Progress; then whether the loop may sleep on the descriptors.
   bool BeforeSleep();
   bool MaySleep();
+  /// Lanes that nobody wants are closed in time, though the loop sleeps.
+  void ArmLaneTimer();
   void EndAll() const;
   void TearDown();
 
@@ -78,7 +80,8 @@ struct Mover::State {
   std::unique_ptr<UcxFabric> fabric;
   std::unique_ptr<CopyPool> copies;
   std::unique_ptr<Executor> executor;
-  bool broken = false;  // the fabric cannot be waited for any more
+  bool broken = false;      // the fabric cannot be waited for any more
+  bool lane_timer = false;  // armed
 
   std::thread thread;
 };
@@ -118,9 +121,22 @@ void Mover::State::Main(Handover<absl::Status>& started) {
 
 bool Mover::State::BeforeSleep() {
   for (int step = 0; step < kStepsPerTurn; ++step) {
-    if (!executor->Progress()) return MaySleep();
+    if (executor->Progress()) continue;
+    ArmLaneTimer();
+    return MaySleep();
   }
   return false;
+}
+
+void Mover::State::ArmLaneTimer() {
+  if (lane_timer) return;
+  const std::optional<Clock::time_point> due = executor->lanes_idle_until();
+  if (!due.has_value()) return;
+  lane_timer = true;
+  loop->At(*due, [this] {
+    lane_timer = false;
+    executor->CloseIdleLanes();
+  });
 }
 
 bool Mover::State::MaySleep() {

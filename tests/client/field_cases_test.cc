@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <iterator>
 #include <string>
 #include <thread>
 
@@ -18,6 +16,7 @@
 
 #include "tests/client/call_script.h"
 #include "tests/client/join_fixture.h"
+#include "tests/support/open_descriptors.h"
 
 namespace wb::test {
 namespace {
@@ -38,11 +37,6 @@ bool Forbid(unsigned call) {
   sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
-std::ptrdiff_t OpenDescriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return std::distance(begin(all), end(all));
 }
 
 TEST_CASE("without memfd_create a buffer is refused at once, and what to allow is said",

@@ -112,7 +112,7 @@ Executor::Executor(const Parts& parts, const ExecutorOptions& options, SlotPool 
       out_slots_(std::move(out)),
       in_slots_(std::move(in)),
       operations_(options.now),
-      lanes_(fabric_),
+      lanes_(fabric_, options.now),
       sender_(fabric_,
               operations_,
               out_slots_,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,9 @@ class Executor {
 
   /// Does what is due; whether anything was.
   bool Progress();
+  /// When CloseIdleLanes is due; nothing while no lane is idle.
+  std::optional<Timers::Clock::time_point> lanes_idle_until() const { return lanes_.idle_until(); }
+  void CloseIdleLanes() { lanes_.CloseIdle(); }
   /// No attempt is left.
   bool idle() const { return attempts_.empty(); }
   MoverCounters Counters() const;

@@ -46,7 +46,22 @@ void LaneTable::Release(Lane* lane) {
     Drop(idle_.front());
     idle_.erase(idle_.begin());
   }
+  lane->idle_since = now_();
   idle_.push_back(lane);
+}
+
+std::optional<Timers::Clock::time_point> LaneTable::idle_until() const {
+  if (idle_.empty()) return std::nullopt;
+  return idle_.front()->idle_since + kIdleTime;
+}
+
+void LaneTable::CloseIdle() {
+  const Timers::Clock::time_point now = now_();
+  const auto due = std::find_if(idle_.begin(), idle_.end(), [&](const Lane* lane) {
+    return now - lane->idle_since < kIdleTime;
+  });
+  for (auto lane = idle_.begin(); lane != due; ++lane) Drop(*lane);
+  idle_.erase(idle_.begin(), due);
 }
 
 void LaneTable::Drop(Lane* lane) {

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "tests/daemon/move/move_pair.h"
 #include "tests/daemon/move/move_world.h"
 #include "tests/daemon/move/stream_maker.h"
 #include "tests/support/catch.h"
+#include "tests/support/open_descriptors.h"
 #include "tests/support/seed.h"
 #include "transport/copy/copy_pool.h"
 
@@ -241,6 +244,67 @@ TEST_CASE("lanes are kept between attempts of a group and not shared with others
   REQUIRE(pair.t.fabric->connects() == 2);
   Deliver(pair.world, pair.Work(5, blocks, blocks));
   REQUIRE(pair.t.fabric->connects() == 2);
+}
+
+TEST_CASE("lanes that nobody wants any more are closed, the others stay", "[move]") {
+  Timers::Clock::time_point now{};
+  ExecutorOptions options = TestOptions();
+  options.now = [&now] { return now; };
+  Pair pair(64'000, options);
+  const Blocks blocks{{0, Run(0, 20'000)}};
+  const auto of_group = [&](std::uint64_t attempt, const std::string& group) {
+    std::vector<NodeWork> all = pair.Work(attempt, blocks, blocks);
+    for (NodeWork& each : all) each.work.group = group;
+    return all;
+  };
+  REQUIRE_FALSE(pair.t.executor->lanes_idle_until().has_value());
+  Deliver(pair.world, of_group(1, "gone"));
+  const std::vector<NodeWork> in_use = of_group(2, "long");
+  PrepareAll(pair.world, in_use);
+  now += std::chrono::seconds(20);
+  Deliver(pair.world, of_group(3, "stays"));
+  REQUIRE(pair.t.executor->lanes_idle_until() ==
+          Timers::Clock::time_point{} + LaneTable::kIdleTime);
+  now += std::chrono::seconds(10);
+  pair.t.executor->CloseIdleLanes();
+  REQUIRE(pair.t.executor->lanes_idle_until() == now + std::chrono::seconds(20));
+  pair.world.DriveUntilQuiet();
+
+  Deliver(pair.world, of_group(4, "stays"));
+  REQUIRE(pair.t.fabric->connects() == 3);
+  pair.Reset();
+  GoAll(in_use);
+  AwaitStaged(pair.world, in_use);
+  FinishAll(pair.world, in_use);
+  REQUIRE(std::equal(pair.target.begin(), pair.target.begin() + 20'000, pair.source.begin()));
+  Deliver(pair.world, of_group(5, "gone"));
+  REQUIRE(pair.t.fabric->connects() == 4);
+}
+
+TEST_CASE("groups that come and go leave no descriptors behind, at either end", "[move][ucx]") {
+  Timers::Clock::time_point now{};
+  ExecutorOptions options = TestOptions();
+  options.now = [&now] { return now; };
+  Pair pair(8'000, options, {}, "tcp");
+  const Blocks blocks{{0, Run(0, 100)}};
+  const auto deliver = [&](std::uint64_t attempt) {
+    std::vector<NodeWork> all = pair.Work(attempt, blocks, blocks);
+    for (NodeWork& each : all) each.work.group = "engine" + std::to_string(attempt);
+    Deliver(pair.world, all);
+  };
+  const std::ptrdiff_t none = OpenDescriptors();
+  deliver(1);
+  const std::ptrdiff_t one_lane = OpenDescriptors() - none;
+  REQUIRE(one_lane > 0);
+  const auto most = static_cast<std::ptrdiff_t>(LaneTable::kMaxIdle);
+  for (std::uint64_t attempt = 2; attempt <= LaneTable::kMaxIdle + 10; ++attempt) deliver(attempt);
+  // The end of a lane comes to its other end in its own time.
+  CAPTURE(none, one_lane);
+  pair.world.DriveUntil([&] { return OpenDescriptors() <= none + most * one_lane; });
+  now += LaneTable::kIdleTime;
+  pair.t.executor->CloseIdleLanes();
+  pair.world.DriveUntil([&] { return OpenDescriptors() <= none; });
+  deliver(1000);
 }
 
 TEST_CASE("two attempts at once have a lane each", "[move]") {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tests/daemon/move/move_world.h"
@@ -36,8 +37,10 @@ inline Places AnyPlaces() {
 struct Pair {
   explicit Pair(std::uint64_t bytes,
                 const ExecutorOptions& options = TestOptions(),
-                Places places = {})
-      : t(world.Add("t", options)),
+                Places places = {},
+                const std::string& transports = "loopback")
+      : world(transports),
+        t(world.Add("t", options)),
         r(world.Add("r", options)),
         source(t.AddMemory(kRegion, bytes, places.source)),
         target(r.AddMemory(kRegion, bytes, places.target)) {
