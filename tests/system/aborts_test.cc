@@ -47,14 +47,15 @@ TEST_CASE("Daemons live through a hundred deliveries that are given up amid thei
     auto published = std::async(std::launch::async, [&] {
       return trainer->Publish(version, {"", Slack(20s)}).ok();
     });
-    REQUIRE(TextOf(rollout->WaitForVersion(version, Slack(20s))) == "OK");
+    const std::string offered = TextOf(rollout->WaitForVersion(version, Slack(20s)));
     const std::chrono::milliseconds patience(2 + rng() % 60);
     const bool received = rollout->Receive(version, {patience}).ok();
-    REQUIRE(published.get() == received);
-    for (DaemonProcess* daemon : {&n0, &n1}) {
-      INFO(Tail(daemon->log(), 40, ""));
-      REQUIRE(daemon->Ends(0ms) == "runs");
-    }
+    const bool reached = published.get();
+    INFO(Tail(n0.log(), 40, "") << Tail(n1.log(), 40, ""));
+    REQUIRE(n0.Ends(0ms) == "runs");
+    REQUIRE(n1.Ends(0ms) == "runs");
+    REQUIRE(offered == "OK");
+    REQUIRE(reached == received);
   }
   Update(*trainer, source, *rollout, target, version);
 }
