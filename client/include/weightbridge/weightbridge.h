@@ -274,7 +274,10 @@ typedef struct wb_publish_report {
 } wb_publish_report;
 
 /* Offers the memory as version `version`. All ranks of the trainer group name the same version, a
- * larger one than ever before, at least 1. The memory must not be written until this returns. With
+ * larger one than ever before (as long as the job's leader runs), at least 1. It waits for all ranks
+ * of the group within timeout_ms; once they are there, the leader waits timeouts.start of its
+ * configuration (10 s) for a whole rollout group, and fails the version when there is none
+ * (WB_FAILED_PRECONDITION). The memory must not be written until this returns. With
  * WB_OK every rollout group holds the version. Otherwise the error is the first culprit's and the
  * details give the outcome of each group; the version number is spent. options and report may be
  * NULL. After WB_DEADLINE_EXCEEDED with "may still be read" the daemon did not answer at all. */
