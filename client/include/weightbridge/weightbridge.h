@@ -274,8 +274,8 @@ typedef struct wb_publish_report {
 } wb_publish_report;
 
 /* Offers the memory as version `version`. All ranks of the trainer group name the same version, a
- * larger one than ever before (as long as the job's leader runs), at least 1. It waits for all ranks
- * of the group within timeout_ms; once they are there, the leader waits timeouts.start of its
+ * larger one than ever before (as long as the job's leader runs), at least 1. It waits for all
+ * ranks of the group within timeout_ms; once they are there, the leader waits timeouts.start of its
  * configuration (10 s) for a whole rollout group, and fails the version when there is none
  * (WB_FAILED_PRECONDITION). The memory must not be written until this returns. With
  * WB_OK every rollout group holds the version. Otherwise the error is the first culprit's and the
