@@ -65,7 +65,8 @@ check_tree() {
     grep -vE '^\s*(linux-vdso|lib(protobuf|z|stdc\+\+|gcc_s|m|c)|/.*/ld-linux-.*)\.so'; then
     fail "libweightbridge.so brings these with it"
   fi
-  ldd "$prefix/bin/wbctl" | grep -qF "$prefix/" || fail "wbctl does not use the library beside it"
+  ldd "$prefix/bin/wbctl" >"$scratch/ldd"  # not piped into grep -q, which may leave it unread
+  grep -qF "$prefix/" "$scratch/ldd" || fail "wbctl does not use the library beside it"
   "$prefix/bin/wbctl" plan "$source/deploy/examples/tiny-qwen3-moe.json" --summary >/dev/null
   "$prefix/bin/weightbridged" --config "$prefix/share/weightbridge/weightbridged.yaml" \
     --check-config
@@ -119,7 +120,8 @@ leader:
 data:
   interface: lo
 CONFIG
-  "$prefix/bin/weightbridged" --config "$scratch/weightbridged.yaml" 2>"$scratch/daemon.log" &
+  : >"$scratch/daemon.log"  # there when tail looks
+  "$prefix/bin/weightbridged" --config "$scratch/weightbridged.yaml" 2>>"$scratch/daemon.log" &
   running+=($!)
   # tail ends with the daemon, or when grep has seen enough.
   grep -qm1 ' ready$' < <(timeout 30 tail -n +1 -f --pid="${running[0]}" "$scratch/daemon.log") &&
