@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/namespaces.h"
 #include "tests/support/run_to_end.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/time_slack.h"
@@ -61,22 +62,16 @@ test::ProgramEnd RolloutUnder(const TempFolder& folder, const std::vector<std::s
   return rollout;
 }
 
-bool IsRoot() {
-  if (::geteuid() == 0) return true;
-  WARN("skipped: the tests are not run by root, who alone makes such namespaces");
-  return false;
-}
-
 TEST_CASE("A rollout in a PID namespace of its own is served by its descriptors",
           "[system][containers][field][case-147]") {
-  if (!IsRoot()) return;
+  if (!test::MayMakeNamespaces(CLONE_NEWPID)) return;
   const TempFolder folder;
   REQUIRE(RolloutUnder(folder, {"/usr/bin/unshare", "--pid", "--fork"}).exit_code == 0);
 }
 
 TEST_CASE("A rollout that shares the run directory only is served, without /proc or /dev/shm",
           "[system][containers][field][case-148]") {
-  if (!IsRoot()) return;
+  if (!test::MayMakeNamespaces(CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS)) return;
   const TempFolder folder;
   const test::ProgramEnd end = RolloutUnder(
       folder, {"/usr/bin/unshare", "--ipc", "--mount", "--pid", "--fork", "/bin/sh", "-c",

@@ -19,6 +19,7 @@
 
 #include "planner/base/fd_handle.h"
 #include "tests/support/catch.h"
+#include "tests/support/namespaces.h"
 #include "tests/support/seed.h"
 #include "tests/transport/fabric_pair.h"
 #include "tests/transport/peer_process.h"
@@ -291,10 +292,7 @@ TEST_CASE("peers that are killed leave no shared memory behind",
 TEST_CASE(
     "a peer in another PID namespace is reached by TCP, and refused where only shm may be used",
     "[transport][ucx][field][case-147]") {
-  if (geteuid() != 0) {
-    WARN("skipped: making a PID namespace wants root");
-    return;
-  }
+  if (!MayMakeNamespaces(CLONE_NEWPID)) return;
   const PeerProcess peer = PeerProcess::LanderInOwnPids("auto");
   UcxKind automatic("auto");
   Side a(automatic);
