@@ -55,7 +55,9 @@ class PeerVerifier final : public tls::ExternalCertificateVerifier {
 std::shared_ptr<tls::CertificateVerifier> VerifierOf(
     const std::shared_ptr<const TlsIdentity>& identity, TlsPeer peer, const std::string& name) {
 #ifdef __clang_analyzer__
-  return nullptr;  // it takes what gRPC counts by reference for a leak, in gRPC's own header
+  // It takes what gRPC counts by reference for a leak, in gRPC's own header.
+  static_cast<void>(PeerVerifier(identity, peer, name));
+  return nullptr;
 #else
   return tls::ExternalCertificateVerifier::Create<PeerVerifier>(identity, peer, name);
 #endif
