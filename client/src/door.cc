@@ -42,13 +42,17 @@ Result<v1::DaemonMessage> Door::Take(Deadline deadline) {
   return message;
 }
 
+Result<v1::DaemonMessage> Door::Arrived() {
+  return Take(SteadyClock::now());
+}
+
 Result<v1::DaemonMessage> Door::Next(Deadline deadline) {
   return Take(deadline + kDaemonGrace);
 }
 
 bool Door::Alive() {
   while (true) {
-    const Result<v1::DaemonMessage> message = Take(SteadyClock::now());
+    const Result<v1::DaemonMessage> message = Arrived();
     if (!message.ok()) return message.error().code == WB_DEADLINE_EXCEEDED;
     if (message->id() != 0) return false;
   }

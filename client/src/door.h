@@ -21,6 +21,8 @@ class Door {
   Result<std::uint64_t> Post(v1::ClientMessage message, int attachment, Deadline deadline);
   /// The next message; waits kDaemonGrace longer than `deadline`.
   Result<v1::DaemonMessage> Next(Deadline deadline);
+  /// The next message of those that have arrived; DEADLINE_EXCEEDED where none has.
+  Result<v1::DaemonMessage> Arrived();
   /// Whether the other end still holds its side. Throws away notices that came between calls:
   /// nothing they could ask for is in progress.
   bool Alive();

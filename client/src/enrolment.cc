@@ -150,8 +150,10 @@ Result<v1::JoinReply> AwaitJoin(Door& door,
   const auto is_notice = [](const v1::DaemonMessage& message) {
     return message.id() == 0 && message.status().code() == WB_OK;
   };
-  Result<v1::DaemonMessage> message = door.Next(deadline);
-  while (message.ok() && is_notice(*message)) message = door.Next(deadline);
+  // A daemon that hung up said why before: its reason has arrived.
+  const auto next = [&] { return posted.ok() ? door.Next(deadline) : door.Arrived(); };
+  Result<v1::DaemonMessage> message = next();
+  while (message.ok() && is_notice(*message)) message = next();
   if (!message.ok()) return posted.ok() ? message.error() : posted.error();
   if (message->status().code() != WB_OK) return ErrorFromWire(message->status());
   if (posted.ok() && message->id() == *posted && message->has_join()) {

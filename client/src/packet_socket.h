@@ -26,6 +26,8 @@ class PacketSocket {
   /// DEADLINE_EXCEEDED if the daemon does not accept in time. The caller names the path.
   static Result<PacketSocket> Connect(const std::string& path, Deadline deadline);
   PacketSocket(PacketSocket&& other) noexcept = default;
+  PacketSocket(const PacketSocket&) = delete;
+  PacketSocket& operator=(const PacketSocket&) = delete;
   PacketSocket& operator=(PacketSocket&& other) noexcept {
     std::swap(fd_, other.fd_);
     std::swap(process_, other.process_);
