@@ -17,7 +17,9 @@
 namespace wb {
 namespace {
 
+using test::AddressOf;
 using test::DaemonProcess;
+using test::kListen;
 using test::Slack;
 using test::TempFolder;
 using test::TensorWorker;
@@ -27,10 +29,10 @@ using namespace std::chrono_literals;
 TEST_CASE("Daemons live through a hundred deliveries that are given up amid their bytes",
           "[system]") {
   const TempFolder folder;
-  DaemonProcess n0({folder.path(), "n0", "listen: '127.0.0.1:0'", ""});
+  DaemonProcess n0({folder.path(), "n0", kListen, ""});
   REQUIRE(n0.Start());
   REQUIRE(n0.Ready());
-  DaemonProcess n1({folder.path(), "n1", "address: '" + n0.Said("X_WB_LEADER") + "'", ""});
+  DaemonProcess n1({folder.path(), "n1", AddressOf(n0), ""});
   REQUIRE(n1.Start());
   REQUIRE(n1.Ready());
   TensorWorker source(n0.worker_socket(), "policy", 16 * 1024, 1024);  // 64 MiB

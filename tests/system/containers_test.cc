@@ -25,16 +25,16 @@
 namespace wb {
 namespace {
 
+using test::AddressOf;
 using test::AskDaemon;
 using test::BinaryOf;
 using test::DaemonProcess;
+using test::kListen;
 using test::Slack;
 using test::TempFolder;
 using test::TensorWorker;
 using test::TextOf;
 using namespace std::chrono_literals;
-
-constexpr const char* kListen = "listen: '127.0.0.1:0'";
 
 /// A leader with a trainer and a daemon with a rollout, whose program `command` starts. How the
 /// rollout's program ended.
@@ -42,7 +42,7 @@ test::ProgramEnd RolloutUnder(const TempFolder& folder, const std::vector<std::s
   DaemonProcess n0({folder.path(), "n0", kListen, ""});
   REQUIRE(n0.Start());
   REQUIRE(n0.Ready());
-  DaemonProcess n1({folder.path(), "n1", "address: '" + n0.Said("X_WB_LEADER") + "'", ""});
+  DaemonProcess n1({folder.path(), "n1", AddressOf(n0), ""});
   REQUIRE(n1.Start());
   REQUIRE(n1.Ready());
   const std::string program = BinaryOf("system_worker_program");

@@ -42,6 +42,10 @@ std::string BinaryOf(const std::string& name) {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
 }
 
+std::string AddressOf(const DaemonProcess& leader) {
+  return "address: '" + leader.Said("X_WB_LEADER") + "'";
+}
+
 DaemonProcess::DaemonProcess(Options options)
     : options_(std::move(options)),
       config_(options_.folder + "/" + options_.node + ".yaml"),

@@ -65,6 +65,11 @@ class DaemonProcess {
   std::optional<Child> child_;
 };
 
+/// Options::leader of the daemon that leads, at a port the kernel chooses.
+inline constexpr const char* kListen = "listen: '127.0.0.1:0'";
+/// Options::leader of a daemon that is led by this one, which is ready.
+[[nodiscard]] std::string AddressOf(const DaemonProcess& leader);
+
 /// What a program prints and how it ends, run to its end.
 struct Finished {
   int code = -1;  // exit code; -1: killed, or could not be run

@@ -29,10 +29,12 @@
 namespace wb {
 namespace {
 
+using test::AddressOf;
 using test::AskDaemon;
 using test::BinaryOf;
 using test::DaemonProcess;
 using test::Exited;
+using test::kListen;
 using test::Slack;
 using test::StatusBecomes;
 using test::TempFolder;
@@ -40,8 +42,6 @@ using test::TensorWorker;
 using test::TextOf;
 using test::Update;
 using namespace std::chrono_literals;
-
-constexpr const char* kListen = "listen: '127.0.0.1:0'";
 
 std::size_t DescriptorsOf(pid_t pid) {
   std::size_t count = 0;
@@ -194,7 +194,7 @@ TEST_CASE("Three versions reach a rollout through two daemons, whole", "[system]
   DaemonProcess n0({folder.path(), "n0", kListen, ""});
   REQUIRE(n0.Start());
   REQUIRE(n0.Ready());
-  DaemonProcess n1({folder.path(), "n1", "address: '" + n0.Said("X_WB_LEADER") + "'", ""});
+  DaemonProcess n1({folder.path(), "n1", AddressOf(n0), ""});
   REQUIRE(n1.Start());
   REQUIRE(n1.Ready());
   TensorWorker source(n0.worker_socket(), "policy");
@@ -234,7 +234,7 @@ TEST_CASE("Daemons with sessions and lanes open use no CPU while there is nothin
   REQUIRE(n0.Ready());
   DaemonProcess n1({.folder = folder.path(),
                     .node = "n1",
-                    .leader = "address: '" + n0.Said("X_WB_LEADER") + "'",
+                    .leader = AddressOf(n0),
                     .more = "",
                     .transports = transport});
   REQUIRE(n1.Start());
@@ -316,8 +316,7 @@ TEST_CASE("A leader that stands still counts as dead within timeouts.peer", "[sy
   DaemonProcess lead({folder.path(), "lead", kListen, "timeouts: {peer: 2s}"});
   REQUIRE(lead.Start());
   REQUIRE(lead.Ready());
-  DaemonProcess n1(
-      {folder.path(), "n1", "address: '" + lead.Said("X_WB_LEADER") + "'", "timeouts: {peer: 2s}"});
+  DaemonProcess n1({folder.path(), "n1", AddressOf(lead), "timeouts: {peer: 2s}"});
   REQUIRE(n1.Start());
   REQUIRE(n1.Ready());
   REQUIRE(StatusBecomes(folder, n1, "leader_connected", true, 5s));

@@ -29,6 +29,7 @@ using test::BinaryOf;
 using test::DaemonProcess;
 using test::Exited;
 using test::Hosts;
+using test::kListen;
 using test::LogShows;
 using test::StatusBecomes;
 using test::TempFolder;
@@ -63,8 +64,7 @@ class HostCluster {
 
  private:
   std::string LeaderOf(std::size_t host) const {
-    return host == 0 ? "listen: '" + Hosts::AddressOf(0) + ":0'"
-                     : "address: '" + daemons[0]->Said("X_WB_LEADER") + "'";
+    return host == 0 ? "listen: '" + Hosts::AddressOf(0) + ":0'" : test::AddressOf(*daemons[0]);
   }
 };
 
@@ -172,7 +172,7 @@ TEST_CASE("An interface that is public, down or without an address carries no we
       hosts.Ip(0, {"link", "set", one.name, "up"});
       hosts.Ip(0, {"link", "set", one.name + "p", "up"});
     }
-    DaemonProcess::Options options{folder.path(), one.name, "listen: '127.0.0.1:0'", ""};
+    DaemonProcess::Options options{folder.path(), one.name, kListen, ""};
     options.interface = one.name + one.more;
     options.prefix = hosts.On(0);
     DaemonProcess daemon(options);

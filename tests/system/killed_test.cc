@@ -23,8 +23,10 @@
 namespace wb {
 namespace {
 
+using test::AddressOf;
 using test::BinaryOf;
 using test::DaemonProcess;
+using test::kListen;
 using test::Slack;
 using test::TempFolder;
 using namespace std::chrono_literals;
@@ -68,18 +70,15 @@ TEST_CASE("Daemons and workers killed in an update leave no shared memory behind
   const TempFolder folder;
   const OthersSegment others;
   const std::set<std::string> before = SharedMemory();
-  DaemonProcess n0({.folder = folder.path(),
-                    .node = "n0",
-                    .leader = "listen: '127.0.0.1:0'",
-                    .more = "",
-                    .transports = "shm"});
+  DaemonProcess n0(
+      {.folder = folder.path(), .node = "n0", .leader = kListen, .more = "", .transports = "shm"});
   for (int round = 0; round < 20; ++round) {
     CAPTURE(round);
     REQUIRE(n0.Start());
     REQUIRE(n0.Ready());
     DaemonProcess n1({.folder = folder.path(),
                       .node = "n1",
-                      .leader = "address: '" + n0.Said("X_WB_LEADER") + "'",
+                      .leader = AddressOf(n0),
                       .more = "",
                       .transports = "shm"});
     REQUIRE(n1.Start());

@@ -30,8 +30,10 @@ namespace wb {
 namespace {
 
 using nlohmann::json;
+using test::AddressOf;
 using test::BinaryOf;
 using test::DaemonProcess;
+using test::kListen;
 using test::Slack;
 using test::TempFolder;
 using namespace std::chrono_literals;
@@ -233,11 +235,10 @@ double Update(weightbridge::Trainer& trainer,
 TEST_CASE("A layout of 20 MB registers, moves, and is sent to the leader once for equal replicas",
           "[system][scale]") {
   const TempFolder folder;
-  DaemonProcess n0({folder.path(), "n0", "listen: '127.0.0.1:0'", kPatient});
+  DaemonProcess n0({folder.path(), "n0", kListen, kPatient});
   REQUIRE(n0.Start());
   REQUIRE(n0.Ready());
-  DaemonProcess n1(
-      {folder.path(), "n1", absl::StrCat("address: '", n0.Said("X_WB_LEADER"), "'"), ""});
+  DaemonProcess n1({folder.path(), "n1", AddressOf(n0), ""});
   REQUIRE(n1.Start());
   REQUIRE(n1.Ready());
   BigWorker policy(n0, "job", "policy");
@@ -267,7 +268,7 @@ TEST_CASE("A layout of 20 MB registers, moves, and is sent to the leader once fo
 TEST_CASE("Many small tensors on one host are one update: few messages, nothing over the network",
           "[system][scale][field][case-136]") {
   const TempFolder folder;
-  DaemonProcess n0({folder.path(), "n0", "listen: '127.0.0.1:0'", kPatient});
+  DaemonProcess n0({folder.path(), "n0", kListen, kPatient});
   REQUIRE(n0.Start());
   REQUIRE(n0.Ready());
   const auto messages = [&] {
@@ -319,7 +320,7 @@ TEST_CASE("Many small tensors on one host are one update: few messages, nothing 
 TEST_CASE("A daemon that serves 8 GB of regions takes little memory of its own",
           "[system][scale]") {
   const TempFolder folder;
-  DaemonProcess daemon({folder.path(), "n0", "listen: '127.0.0.1:0'", ""});
+  DaemonProcess daemon({folder.path(), "n0", kListen, ""});
   REQUIRE(daemon.Start());
   REQUIRE(daemon.Ready());
   // 32 buffers of one file of 256 MiB: 8 GiB of mappings, made present, for little memory.

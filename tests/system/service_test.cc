@@ -35,10 +35,12 @@
 namespace wb {
 namespace {
 
+using test::AddressOf;
 using test::AskDaemon;
 using test::BinaryOf;
 using test::DaemonProcess;
 using test::Exited;
+using test::kListen;
 using test::LogShows;
 using test::Slack;
 using test::StatusBecomes;
@@ -46,12 +48,6 @@ using test::TempFolder;
 using test::TensorWorker;
 using test::TextOf;
 using namespace std::chrono_literals;
-
-constexpr const char* kListen = "listen: '127.0.0.1:0'";
-
-std::string AddressOf(const DaemonProcess& leader) {
-  return "address: '" + leader.Said("X_WB_LEADER") + "'";
-}
 
 std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target) {
   grpc::ChannelArguments arguments;

@@ -30,11 +30,13 @@
 namespace wb {
 namespace {
 
+using test::AddressOf;
 using test::AskDaemon;
 using test::Authority;
 using test::BinaryOf;
 using test::DaemonProcess;
 using test::Exited;
+using test::kListen;
 using test::LogShows;
 using test::Slack;
 using test::StatusBecomes;
@@ -44,12 +46,7 @@ using test::TextOf;
 using test::WaitsShow;
 using namespace std::chrono_literals;
 
-constexpr const char* kListen = "listen: '127.0.0.1:0'";
 constexpr const char* kQuick = "timeouts: {peer: 2s}\n";
-
-std::string AddressOf(const DaemonProcess& leader) {
-  return "address: '" + leader.Said("X_WB_LEADER") + "'";
-}
 
 /// One version from a trainer at `from` to an engine at `to`.
 void MoveOne(const DaemonProcess& from, const DaemonProcess& to, std::uint64_t version) {

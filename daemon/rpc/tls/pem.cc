@@ -23,12 +23,7 @@
 namespace wb {
 namespace {
 
-struct BioTraits {
-  using Raw = BIO*;
-  static constexpr Raw kNull = nullptr;
-  static void Close(Raw bio) noexcept { BIO_free(bio); }
-};
-using BioHandle = UniqueHandle<BioTraits>;
+using BioHandle = UniqueHandle<OpensslTraits<BIO, &BIO_free>>;
 
 BioHandle Reader(std::string_view text) {
   if (text.size() > INT_MAX) return {};

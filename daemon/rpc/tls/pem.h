@@ -13,19 +13,15 @@
 
 namespace wb {
 
-struct X509Traits {
-  using Raw = X509*;
+/// The traits of OpenSSL's objects, each of which has a function of its own that frees it.
+template <typename T, auto Free>
+struct OpensslTraits {
+  using Raw = T*;
   static constexpr Raw kNull = nullptr;
-  static void Close(Raw certificate) noexcept { X509_free(certificate); }
+  static void Close(Raw object) noexcept { Free(object); }
 };
-using X509Handle = UniqueHandle<X509Traits>;
-
-struct KeyTraits {
-  using Raw = EVP_PKEY*;
-  static constexpr Raw kNull = nullptr;
-  static void Close(Raw key) noexcept { EVP_PKEY_free(key); }
-};
-using KeyHandle = UniqueHandle<KeyTraits>;
+using X509Handle = UniqueHandle<OpensslTraits<X509, &X509_free>>;
+using KeyHandle = UniqueHandle<OpensslTraits<EVP_PKEY, &EVP_PKEY_free>>;
 
 /// Every certificate in `pem`, in its order; INVALID_ARGUMENT when there is none or one is broken.
 [[nodiscard]] absl::StatusOr<std::vector<X509Handle>> CertificatesOf(std::string_view pem);

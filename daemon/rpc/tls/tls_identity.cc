@@ -20,21 +20,10 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
 
-struct StoreTraits {
-  using Raw = X509_STORE*;
-  static constexpr Raw kNull = nullptr;
-  static void Close(Raw store) noexcept { X509_STORE_free(store); }
-};
-using StoreHandle = UniqueHandle<StoreTraits>;
+using StoreHandle = UniqueHandle<OpensslTraits<X509_STORE, &X509_STORE_free>>;
+using StoreContextHandle = UniqueHandle<OpensslTraits<X509_STORE_CTX, &X509_STORE_CTX_free>>;
 
-struct StoreContextTraits {
-  using Raw = X509_STORE_CTX*;
-  static constexpr Raw kNull = nullptr;
-  static void Close(Raw context) noexcept { X509_STORE_CTX_free(context); }
-};
-using StoreContextHandle = UniqueHandle<StoreContextTraits>;
-
-/// Certificates between a leaf and its CA; borrows them.
+/// Certificates between a leaf and its CA; borrows them. Its function is a macro.
 struct StackTraits {
   using Raw = STACK_OF(X509) *;
   static constexpr Raw kNull = nullptr;
