@@ -137,6 +137,7 @@ absl::Status Daemon::State::StartLeader() {
   cluster_server = std::make_unique<ClusterServer>(*leader_loop, identity.term, grpc());
   LeaderOptions leader_options;
   leader_options.start_timeout = options.timeouts_start;
+  leader_options.rejoin_timeout = options.timeouts_rejoin;
   leader = std::make_unique<Leader>(*leader_loop, *cluster_server, identity.term,
                                     identity.incarnation, leader_options);
   WB_RETURN_IF_ERROR(cluster_server->Listen(*options.leader_listen, *leader));
@@ -170,6 +171,7 @@ absl::Status Daemon::State::OpenDoors() {
   CoordinatorOptions coordinator_options;
   coordinator_options.node = options.node;
   coordinator_options.incarnation = identity.incarnation;
+  coordinator_options.decision_grace = options.timeouts_decision;
   coordinator = std::make_unique<Coordinator>(*control_loop, *client, coordinator_options);
   coordinator->SetRunner(mover.get());
   relay->SetCoordinator(coordinator.get());

@@ -167,6 +167,10 @@ Readers ReadersInto(DaemonOptions& o) {
       {"timeouts.drain", [&o](const Node& v) { return Assign(o.timeouts_drain, ReadDuration(v)); }},
       {"timeouts.start", [&o](const Node& v) { return Assign(o.timeouts_start, ReadDuration(v)); }},
       {"timeouts.peer", [&o](const Node& v) { return Assign(o.timeouts_peer, ReadDuration(v)); }},
+      {"timeouts.rejoin",
+       [&o](const Node& v) { return Assign(o.timeouts_rejoin, ReadDuration(v)); }},
+      {"timeouts.decision",
+       [&o](const Node& v) { return Assign(o.timeouts_decision, ReadDuration(v)); }},
       {"integrity",
        [&o](const Node& v) {
          const absl::StatusOr<std::string> read = ReadOneOf(v, {"off", "wire"});

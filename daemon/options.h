@@ -24,15 +24,17 @@ struct DaemonOptions {
   TlsFiles tls;                              // all three paths are set, or none
   std::string tls_leader_name;               // empty: the IP address of leader.address
   std::string data_interface;
-  std::string data_transports = "tcp";                // "tcp", "shm", or "auto" for both
-  bool data_insecure = false;                         // a public address may carry weights
-  std::uint64_t limits_memory_bytes = 1ULL << 40;     // opened memory of all workers
-  std::uint32_t limits_workers = 64;                  // sessions at a time
-  std::uint64_t limits_message_bytes = 256ULL << 20;  // a layout, a plan part
-  std::chrono::milliseconds timeouts_drain{5'000};    // from SIGTERM to the end
-  std::chrono::milliseconds timeouts_start{10'000};   // participants of a version to be ready
-  std::chrono::milliseconds timeouts_peer{5'000};     // a silent daemon counts as dead
-  bool integrity_wire = true;                         // sum every chunk
+  std::string data_transports = "tcp";                 // "tcp", "shm", or "auto" for both
+  bool data_insecure = false;                          // a public address may carry weights
+  std::uint64_t limits_memory_bytes = 1ULL << 40;      // opened memory of all workers
+  std::uint32_t limits_workers = 64;                   // sessions at a time
+  std::uint64_t limits_message_bytes = 256ULL << 20;   // a layout, a plan part
+  std::chrono::milliseconds timeouts_drain{5'000};     // from SIGTERM to the end
+  std::chrono::milliseconds timeouts_start{10'000};    // participants of a version to be ready
+  std::chrono::milliseconds timeouts_peer{5'000};      // a silent daemon counts as dead
+  std::chrono::milliseconds timeouts_rejoin{10'000};   // ranks to come back after a leader's death
+  std::chrono::milliseconds timeouts_decision{5'000};  // a staged Receive without leader
+  bool integrity_wire = true;                          // sum every chunk
   int copy_threads = 1;
   std::string log_level = "info";
   bool log_json = false;

@@ -50,11 +50,12 @@ Result<v1::DaemonMessage> Door::Next(Deadline deadline) {
   return Take(deadline + kDaemonGrace);
 }
 
-bool Door::Alive() {
+bool Door::Alive(const std::function<void(const v1::DaemonMessage&)>& on_notice) {
   while (true) {
     const Result<v1::DaemonMessage> message = Arrived();
     if (!message.ok()) return message.error().code == WB_DEADLINE_EXCEEDED;
     if (message->id() != 0) return false;
+    on_notice(*message);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "client/src/deadline.h"
@@ -23,9 +24,8 @@ class Door {
   Result<v1::DaemonMessage> Next(Deadline deadline);
   /// The next message of those that have arrived; DEADLINE_EXCEEDED where none has.
   Result<v1::DaemonMessage> Arrived();
-  /// Whether the other end still holds its side. Throws away notices that came between calls:
-  /// nothing they could ask for is in progress.
-  bool Alive();
+  /// Whether the other end still holds its side. `on_notice` is shown what came between calls.
+  bool Alive(const std::function<void(const v1::DaemonMessage&)>& on_notice);
   /// Of what was posted last; 0: nothing yet.
   std::uint64_t last_id() const { return last_id_; }
 

@@ -82,6 +82,8 @@ v1::MemoryState ToWire(wb_memory_state state) {
       return v1::MEMORY_VALID;
     case WB_MEMORY_INVALID:
       return v1::MEMORY_INVALID;
+    case WB_MEMORY_IN_DOUBT:
+      return v1::MEMORY_IN_DOUBT;
     default:
       return v1::MEMORY_EMPTY;
   }
@@ -100,6 +102,7 @@ v1::ClientMessage JoinMessage(const Enrolment& enrolment, const HeldMemory& held
   join.set_incarnation(identity.incarnation);
   join.set_held_version(held.version);
   join.set_memory(ToWire(held.state));
+  join.set_attempt(held.attempt);
   join.set_layout_bytes(enrolment.layout.size());
   join.set_buffers(static_cast<std::uint32_t>(enrolment.buffers.size()));
   return message;
@@ -113,6 +116,14 @@ v1::ClientMessage AttachMessage(const std::string& buffer, const BufferMemory& m
   attach.set_bytes(memory.bytes);
   attach.set_epoch(memory.epoch);
   return message;
+}
+
+/// What the daemon says of a version in doubt; anything else it says of memory is not its to say.
+HeldMemory Decided(const HeldMemory& held, const v1::JoinReply& reply) {
+  if (held.state != WB_MEMORY_IN_DOUBT || reply.outcome_version() != held.version) return held;
+  if (reply.outcome() == v1::MEMORY_VALID) return {WB_MEMORY_VALID, held.version, 0};
+  if (reply.outcome() == v1::MEMORY_INVALID) return {WB_MEMORY_INVALID, 0, 0};
+  return held;
 }
 
 /// All of a join's messages, in order; the id of the last.
@@ -191,7 +202,7 @@ Result<OpenedSession> OpenSession(const Enrolment& enrolment,
   const Result<std::uint64_t> posted = PostAll(*door, enrolment, held, deadline);
   Result<v1::JoinReply> reply = AwaitJoin(*door, posted, deadline);
   if (!reply.ok()) return named(reply.error());
-  return OpenedSession{std::move(*door), reply->session(), reply->node()};
+  return OpenedSession{std::move(*door), reply->session(), reply->node(), Decided(held, *reply)};
 }
 
 }  // namespace wb::client

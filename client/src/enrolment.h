@@ -30,7 +30,8 @@ struct WorkerIdentity {
 /// What the library knows of the worker's memory.
 struct HeldMemory {
   wb_memory_state state = WB_MEMORY_EMPTY;
-  std::uint64_t version = 0;  // 0 unless valid
+  std::uint64_t version = 0;  // 0 unless valid or in doubt
+  std::uint64_t attempt = 0;  // by which it came, when in doubt
 };
 
 /// Everything a worker brings when it joins, and joins again. Immutable.
@@ -48,6 +49,7 @@ struct OpenedSession {
   Door door;
   std::string id;
   std::string node;
+  HeldMemory held;  // what was in doubt may be decided meanwhile
 };
 
 /// Connects and joins. The error is the daemon's own with every reason, or names the socket.

@@ -16,7 +16,7 @@ std::string Seconds(Milliseconds timeout) {
 }
 
 Call CallOf(const std::string& verb, std::uint64_t version, Milliseconds timeout) {
-  return Call{verb + " of version " + std::to_string(version), timeout,
+  return Call{verb + " of version " + std::to_string(version), version, timeout,
               SteadyClock::now() + timeout};
 }
 
@@ -58,8 +58,9 @@ Result<Session> Session::Join(Enrolment enrolment, Milliseconds timeout) {
 
 void Session::Hold(HeldMemory held) {
   held_ = held;
+  if (enrolment_.identity.role == v1::TRAINER) return;  // its memory is its own
   shown_->state.store(held.state);
-  shown_->version.store(held.version);
+  shown_->version.store(held.state == WB_MEMORY_VALID ? held.version : 0);
 }
 
 Result<void> Session::CheckCaller(v1::Role role, const std::string& what) const {
@@ -87,7 +88,8 @@ void Session::Disconnect() {
 }
 
 Result<void> Session::EnsureJoined(Deadline deadline) {
-  if (door_.has_value() && door_->Alive()) return {};
+  const auto on_notice = [this](const v1::DaemonMessage& notice) { TakeOutcome(notice); };
+  if (door_.has_value() && door_->Alive(on_notice)) return {};
   Disconnect();
   const Deadline join_deadline = std::min(deadline, SteadyClock::now() + join_timeout_);
   Result<OpenedSession> opened = OpenSession(enrolment_, held_, join_deadline);
@@ -95,6 +97,7 @@ Result<void> Session::EnsureJoined(Deadline deadline) {
   door_ = std::move(opened->door);
   id_ = std::move(opened->id);
   node_ = std::move(opened->node);
+  Hold(opened->held);
   return {};
 }
 
@@ -123,6 +126,7 @@ Result<v1::DaemonMessage> Session::Await(std::uint64_t id,
       return Error{WB_UNAVAILABLE, "it ended the session: " + message->status().message(), {}};
     }
     if (message->id() == 0) {
+      TakeOutcome(*message);
       if (Result<void> taken = on_notice(*message); !taken.ok()) return taken.error();
       continue;
     }
@@ -167,6 +171,10 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
   request.mutable_publish()->set_version(version);
   request.mutable_publish()->set_label(label);
   Result<v1::DaemonMessage> answer = Exchange(std::move(request), call, IgnoreNotice);
+  if (!answer.ok() || answer->status().code() != WB_INVALID_ARGUMENT) {
+    // A leader that comes later must know that the number may have been given out.
+    Hold(HeldMemory{WB_MEMORY_VALID, std::max(version, held_.version), 0});
+  }
   if (!answer.ok()) {
     Error failed = answer.error();
     if (failed.code == WB_DEADLINE_EXCEEDED) {
@@ -214,7 +222,7 @@ Result<v1::ReceiveReply> Session::Receive(std::uint64_t version, Milliseconds ti
   bool go = false;
   Result<v1::ReceiveReply> reply = Land(version, call, go);
   if (!reply.ok()) return NotReceived(reply.error(), version, go);
-  Hold(HeldMemory{WB_MEMORY_VALID, version});
+  Hold(HeldMemory{WB_MEMORY_VALID, version, 0});
   return reply;
 }
 
@@ -223,31 +231,51 @@ Result<v1::ReceiveReply> Session::Land(std::uint64_t version, const Call& call, 
   v1::ClientMessage request;
   request.mutable_receive()->set_version(version);
   Result<v1::DaemonMessage> answer = Exchange(
-      std::move(request), call, [this, version, &call, &go](const v1::DaemonMessage& notice) {
-        // A go for another version is late: its Receive has ended. What is not accepted is not
-        // written.
-        if (!notice.has_go() || notice.go().version() != version) return Result<void>{};
-        go = true;
-        return AcceptGo(version, call.deadline);
-      });
+      std::move(request), call,
+      [this, &call, &go](const v1::DaemonMessage& notice) { return OnLanding(notice, call, go); });
   if (!answer.ok()) return answer.error();
-  if (answer->status().code() != WB_OK) return ErrorFromWire(answer->status());
+  if (answer->status().code() != WB_OK) {
+    const bool undecided = answer->receive().in_doubt();
+    if (go && held_.state == WB_MEMORY_IN_DOUBT && !undecided) Hold({WB_MEMORY_INVALID, 0, 0});
+    return ErrorFromWire(answer->status());
+  }
   const v1::ReceiveReply& reply = answer->receive();
   if (!answer->has_receive() || reply.version() != version) {
     return Lose(Unexpected(*answer, answer->id()), call);
   }
   if (!go && reply.bytes_received() > 0) {
     go = true;
-    Hold(HeldMemory{WB_MEMORY_INVALID, 0});
+    Hold(HeldMemory{WB_MEMORY_INVALID, 0, 0});
     return Lose(Error{WB_INTERNAL, "it wrote without having asked", {}}, call);
   }
   return reply;
 }
 
+/// A notice for another version is late: its Receive has ended. What is not accepted is not
+/// written.
+Result<void> Session::OnLanding(const v1::DaemonMessage& notice, const Call& call, bool& go) {
+  if (notice.has_go() && notice.go().version() == call.version) {
+    go = true;
+    return AcceptGo(call.version, call.deadline);
+  }
+  if (notice.has_staged() && notice.staged().version() == call.version && go) {
+    Hold(HeldMemory{WB_MEMORY_IN_DOUBT, call.version, notice.staged().attempt()});
+  }
+  return {};
+}
+
+void Session::TakeOutcome(const v1::DaemonMessage& notice) {
+  const v1::OutcomeNotice& outcome = notice.outcome();
+  if (held_.state != WB_MEMORY_IN_DOUBT || outcome.version() != held_.version) return;
+  if (!notice.has_outcome()) return;
+  Hold(outcome.committed() ? HeldMemory{WB_MEMORY_VALID, held_.version, 0}
+                           : HeldMemory{WB_MEMORY_INVALID, 0, 0});
+}
+
 Result<void> Session::AcceptGo(std::uint64_t version, Deadline deadline) {
   // Before the daemon may write, not after: whatever happens from here on, the memory is not the
   // version before.
-  Hold(HeldMemory{WB_MEMORY_INVALID, 0});
+  Hold(HeldMemory{WB_MEMORY_INVALID, 0, 0});
   v1::ClientMessage accepted;
   accepted.mutable_go_accepted()->set_version(version);
   const Result<std::uint64_t> posted = door_->Post(std::move(accepted), -1, deadline);
@@ -257,6 +285,11 @@ Result<void> Session::AcceptGo(std::uint64_t version, Deadline deadline) {
 
 Error Session::NotReceived(Error why, std::uint64_t version, bool go) const {
   const std::string memory = "memory of " + enrolment_.identity.name() + " is ";
+  if (go && held_.state == WB_MEMORY_IN_DOUBT) {
+    why.message = memory + "in doubt: version " + std::to_string(version) +
+                  " has landed, its outcome is unknown: " + why.message;
+    return why;
+  }
   if (go) {
     // Only a daemon that is still there and silent can still write.
     const bool silent = why.code == WB_DEADLINE_EXCEEDED && !door_.has_value();
@@ -269,6 +302,8 @@ Error Session::NotReceived(Error why, std::uint64_t version, bool go) const {
     why.message += "invalid as before";
   } else if (held_.state == WB_MEMORY_VALID) {
     why.message += "unchanged: it holds version " + std::to_string(held_.version);
+  } else if (held_.state == WB_MEMORY_IN_DOUBT) {
+    why.message += "in doubt as before about version " + std::to_string(held_.version);
   } else {
     why.message += "unchanged: it holds no version";
   }

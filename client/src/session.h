@@ -17,6 +17,7 @@ namespace wb::client {
 /// A call in progress, as texts name it.
 struct Call {
   std::string what;  // "Publish of version 7"
+  std::uint64_t version = 0;
   Milliseconds timeout{0};
   Deadline deadline;  // the daemon's; ours is kDaemonGrace later
 };
@@ -31,8 +32,8 @@ struct ShownMemory {
 /// gone joins again first, and says what the memory holds.
 ///
 /// Invariant: this object owns the truth about a rollout's memory. It is invalid from before the
-/// daemon is allowed to write until a Receive ends well; nothing the daemon says while no Receive
-/// is in progress changes it.
+/// daemon is allowed to write, in doubt once all has landed, and valid when a Receive ends well.
+/// What the daemon says while no Receive is in progress changes it only where it is in doubt.
 /// Thread-compatible but for memory_state and held_version; usable only in the process that made
 /// it.
 class Session {
@@ -66,7 +67,9 @@ class Session {
                                      const OnNotice& on_notice);
   Result<v1::DaemonMessage> Await(std::uint64_t id, Deadline deadline, const OnNotice& on_notice);
   Result<v1::ReceiveReply> Land(std::uint64_t version, const Call& call, bool& go);
+  Result<void> OnLanding(const v1::DaemonMessage& notice, const Call& call, bool& go);
   Result<void> AcceptGo(std::uint64_t version, Deadline deadline);
+  void TakeOutcome(const v1::DaemonMessage& notice);
   Error Lose(const Error& why, const Call& call);
   Error NotReceived(Error why, std::uint64_t version, bool go) const;
   void Hold(HeldMemory held);

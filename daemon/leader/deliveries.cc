@@ -31,7 +31,7 @@ AttemptId AttemptOf(const DeliveryRef& ref, Term term) {
                  {}};
   for (const auto& [name, member] : ref.job.members.all()) {
     if (member.role() == Role::kTrainer || name.group == ref.delivery.group) {
-      key.epochs.emplace(name, member.epoch);
+      key.workers.emplace(name, member.generation());
     }
   }
   return MakeAttemptId(key);
@@ -126,7 +126,9 @@ PrepareAttempt Deliveries::PrepareMessage(const DeliveryRef& ref, const std::str
   }
   for (const auto& [name, member] : ref.job.members.all()) {
     const bool takes_part = member.role() == Role::kTrainer || name.group == ref.delivery.group;
-    if (takes_part && member.node() == node) message.epochs.emplace(name.ToString(), member.epoch);
+    if (takes_part && member.node() == node) {
+      message.workers.emplace(name.ToString(), member.generation());
+    }
   }
   return message;
 }

@@ -42,6 +42,9 @@ class PeerEvents {
 struct LeaderOptions {
   std::chrono::milliseconds start_timeout{10'000};  // participants to register, accept, prepare
   std::chrono::milliseconds abort_timeout{5'000};   // daemons to confirm an abort
+  /// For the ranks of a group to come back after a leader's death, before a version that some of
+  /// them hold in doubt counts as failed.
+  std::chrono::milliseconds rejoin_timeout{10'000};
 };
 
 /// A worker as the leader knows it, for status.

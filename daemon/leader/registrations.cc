@@ -47,9 +47,12 @@ void Registrations::Register(Peer& peer, RegisterWorker call) {
   const SessionId session = call.session;
   const std::string job = call.registration->job;
   const std::string name = call.registration->layout.name.ToString();
+  const std::vector<GroupCommit> commits = std::move(call.commits);
   const absl::Status status = Admit(peer, std::move(call));
   spdlog::info("job={} worker={} node={} session={} register: {}", job, name, peer.hello.node,
                session, status.ToString());
+  // What a worker is in doubt about is told before it is let in, where it is known.
+  if (status.ok()) doubts_.OnAdmitted(state_.jobs.at(job), session, commits);
   state_.peers.Send(peer.hello.node, WorkerRegistered{session, status});
   if (status.ok()) publications_.MemberJoined(state_.jobs.at(job));
 }
@@ -71,18 +74,15 @@ absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
   if (!known) {
     WB_RETURN_IF_ERROR(MakeRoom());
   }
-  Member member{call.session,
-                call.incarnation,
-                call.world_size,
-                call.epoch,
-                call.held_version,
-                call.memory,
-                std::move(call.registration)};
+  Member member{call.session,      call.incarnation, call.world_size, call.epoch,
+                call.held_version, call.memory,      call.attempt,    std::move(call.registration)};
   LeaderJob& entry = state_.jobs[job];
   entry.name = job;
   absl::Status status = entry.members.Admit(std::move(member));
   if (status.ok()) {
     state_.job_of_session.emplace(call.session, job);
+    // Numbers that any leader has given out stay spent, also when who knew of them has left.
+    entry.spent = std::max(entry.spent, call.held_version);
   } else if (!known) {
     state_.jobs.erase(job);
   }

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 
+#include "daemon/leader/doubts.h"
 #include "daemon/leader/publications.h"
 #include "daemon/leader/state.h"
 
@@ -19,7 +20,7 @@ inline constexpr std::size_t kMaxJobs = 1024;
 class Registrations {
  public:
   Registrations(LeaderState& state, Publications& publications)
-      : state_(state), publications_(publications) {}
+      : state_(state), publications_(publications), doubts_(state) {}
 
   /// A stream's first message. The same process on a new stream replaces its old one; another
   /// process under a node name that is attached is refused and its stream closed.
@@ -36,6 +37,7 @@ class Registrations {
 
   LeaderState& state_;
   Publications& publications_;
+  Doubts doubts_;
 };
 
 }  // namespace wb

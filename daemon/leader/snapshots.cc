@@ -95,6 +95,12 @@ std::vector<VersionSnapshot> SnapshotVersions(const LeaderJob& job,
 
 std::vector<std::string> SnapshotWaits(const LeaderJob& job, TimePoint now) {
   std::vector<std::string> sentences;
+  for (const auto& [key, doubt] : job.doubts) {
+    if (doubt.committed.has_value()) continue;
+    sentences.push_back(
+        absl::StrCat("job ", job.name, " version ", key.second.value(), ": in doubt at ", key.first,
+                     ", waiting for all of its ranks to come back, ", Seconds(now - doubt.since)));
+  }
   for (const auto& [version, publication] : job.publications) {
     for (const std::string& wait : WaitsOf(job, publication, now)) {
       sentences.push_back(

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -22,6 +24,13 @@ struct EarlyAccept {
   Caller caller;
 };
 
+/// A version that members of a group hold in doubt, or held: the leader that decided is gone.
+struct Doubt {
+  Timers::Clock::time_point since;
+  std::optional<TimerId> deadline;  // while it is open
+  std::optional<bool> committed;    // the decision; never changed
+};
+
 /// All the leader knows of one job.
 struct LeaderJob {
   std::string name;
@@ -30,6 +39,7 @@ struct LeaderJob {
   Version spent;  // the newest version that was ever opened
   std::map<Version, Publication> publications;
   std::map<WorkerName, EarlyAccept> accepts;
+  std::map<std::pair<std::string, Version>, Doubt> doubts;  // by group and version
 
   /// A new version must be above this.
   Version newest() const { return std::max(spent, members.NewestHeld()); }

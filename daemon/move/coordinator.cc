@@ -49,6 +49,7 @@ struct Coordinator::State {
   void On(const Welcome& /*message*/) {}
   void On(const Heartbeat& /*message*/) {}
   void On(const WorkerRegistered& message) { sessions.OnWorkerRegistered(message); }
+  void On(const VersionOutcome& message) { calls.OnVersionOutcome(message); }
   void On(const VersionOffered& message) { calls.OnVersionOffered(message); }
   void On(const VersionFailed& message) { calls.OnVersionFailed(message); }
   void On(PrepareAttempt& message) { attempts().Prepare(std::move(message)); }
@@ -78,7 +79,7 @@ void Coordinator::SetNotices(SessionNotices* notices) {
 
 void Coordinator::OpenSession(SessionOpening opening,
                               Clock::time_point deadline,
-                              std::function<void(absl::Status)> done) {
+                              std::function<void(SessionOpened)> done) {
   // Regions only move, tasks are copied: the opening travels behind a pointer.
   const auto carried = std::make_shared<SessionOpening>(std::move(opening));
   state_->values.turns.Run([this, carried, deadline, done = std::move(done)] {

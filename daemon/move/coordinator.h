@@ -36,14 +36,20 @@ class LeaderEvents {
   virtual void OnLeaderMessage(FromLeader message) = 0;
 };
 
-/// Asks a client to declare its memory invalid before the first byte lands in place; `accepted` is
-/// called when it has. Implemented by the local door.
+/// What clients are told outside of answers. Implemented by the local door.
 class SessionNotices {
  public:
   virtual ~SessionNotices() = default;
+  /// Asks a client to declare its memory invalid before the first byte lands in place; `accepted`
+  /// is called when it has.
   virtual void NotifyGo(const SessionId& session,
                         Version version,
                         std::function<void()> accepted) = 0;
+  /// All has landed: a client that loses us from here on is in doubt about the version. It is on
+  /// its way when this returns.
+  virtual void NotifyStaged(const SessionId& session, Version version, AttemptId attempt) = 0;
+  /// What became of a version that the client holds in doubt.
+  virtual void NotifyOutcome(const SessionId& session, Version version, bool committed) = 0;
 };
 
 struct CoordinatorOptions {
@@ -52,6 +58,8 @@ struct CoordinatorOptions {
   /// As the mover's, and the same on all daemons: both ends of a stream cut it alike.
   std::uint64_t chunk_bytes = kDefaultChunkBytes;
   std::chrono::milliseconds go_timeout{2'000};  // clients to accept a GoNotice
+  /// A Receive that is staged when the leader is lost waits this long for the next leader's word.
+  std::chrono::milliseconds decision_grace{5'000};
   /// After its deadline a call waits this long for the abort to be confirmed. Below the second
   /// that clients wait longer than their deadline.
   std::chrono::milliseconds grace{800};
@@ -75,7 +83,7 @@ class Coordinator final : public SessionCalls, public LeaderEvents {
   // From the local door.
   void OpenSession(SessionOpening opening,
                    Clock::time_point deadline,
-                   std::function<void(absl::Status)> done) override;
+                   std::function<void(SessionOpened)> done) override;
   void Publish(const SessionId& session,
                Version version,
                const std::string& label,

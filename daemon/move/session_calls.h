@@ -31,9 +31,16 @@ struct SessionOpening {
   Epoch epoch;
   Version held_version;
   MemoryState memory = MemoryState::kEmpty;
+  AttemptId attempt;  // by which held_version came, when memory is in doubt
   Registration registration;
   std::vector<OpenedBuffer> buffers;  // one per buffer of the layout, same order
   ContentsId contents;                // of the registration; may be left out
+};
+
+/// The answer to an opening.
+struct SessionOpened {
+  absl::Status status;
+  MemoryState memory = MemoryState::kEmpty;  // what was in doubt may be decided meanwhile
 };
 
 struct PublishResult {
@@ -51,6 +58,7 @@ struct ReceiveResult {
   double wait_seconds = 0;
   double move_seconds = 0;
   MoveTimes times;
+  bool in_doubt = false;  // with an error: all has landed, the leader's word is missing
 };
 
 /// What a worker may ask of its daemon: implemented by the coordinator, called by the local door.
@@ -63,7 +71,7 @@ class SessionCalls {
   virtual ~SessionCalls() = default;
   virtual void OpenSession(SessionOpening opening,
                            Clock::time_point deadline,
-                           std::function<void(absl::Status)> done) = 0;
+                           std::function<void(SessionOpened)> done) = 0;
   virtual void Publish(const SessionId& session,
                        Version version,
                        const std::string& label,

@@ -35,10 +35,11 @@ AttemptId MakeAttemptId(const AttemptKey& key) {
   hash.Add(key.group);
   hash.Add(key.version.value());
   hash.Add(key.fingerprint.value());
-  for (const auto& [name, epoch] : key.epochs) {
+  for (const auto& [name, generation] : key.workers) {
     hash.Add(name.group);
     hash.Add(static_cast<std::uint64_t>(name.rank));
-    hash.Add(epoch.value());
+    hash.Add(generation.incarnation.value());
+    hash.Add(generation.epoch.value());
   }
   return AttemptId(hash.Digest());
 }

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "daemon/state/cluster_messages.h"
 #include "planner/model/ids.h"
 
 namespace wb {
@@ -14,7 +15,7 @@ struct AttemptKey {
   std::string group;
   Version version;
   Fingerprint fingerprint;
-  std::map<WorkerName, Epoch> epochs;  // of all workers that take part
+  std::map<WorkerName, WorkerGeneration> workers;  // all that take part
 };
 
 /// A hash of the whole key: a message or chunk of another term, plan or registration never carries

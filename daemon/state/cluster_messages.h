@@ -58,6 +58,12 @@ struct ContentsId {
   friend bool operator==(const ContentsId&, const ContentsId&) = default;
 };
 
+/// The newest version of a group whose commit a daemon has taken part in.
+struct GroupCommit {
+  std::string group;
+  Version version;
+};
+
 struct RegisterWorker {
   SessionId session;
   Incarnation incarnation;
@@ -65,8 +71,10 @@ struct RegisterWorker {
   Epoch epoch;
   Version held_version;
   MemoryState memory = MemoryState::kEmpty;
+  AttemptId attempt;  // by which held_version came, when memory is in doubt
   std::shared_ptr<const Registration> registration;
-  ContentsId contents;  // of `registration`; may be left out
+  ContentsId contents;               // of `registration`; may be left out
+  std::vector<GroupCommit> commits;  // at this daemon, in the worker's job
 };
 
 struct UnregisterWorker {
@@ -139,6 +147,13 @@ struct WorkerRegistered {
   absl::Status status;
 };
 
+/// What became of a version that a worker registered as in doubt.
+struct VersionOutcome {
+  SessionId session;
+  Version version;
+  bool committed = false;
+};
+
 struct VersionOffered {
   std::string job;
   std::string group;
@@ -152,6 +167,13 @@ struct VersionFailed {
   std::string group;
   Version version;
   absl::Status status;
+};
+
+/// Which start of a worker, and which of its registrations, an attempt speaks of.
+struct WorkerGeneration {
+  Incarnation incarnation;
+  Epoch epoch;
+  friend bool operator==(const WorkerGeneration&, const WorkerGeneration&) = default;
 };
 
 struct PeerAddress {
@@ -168,7 +190,7 @@ struct PrepareAttempt {
   Fingerprint fingerprint;
   std::optional<PlanPart> plan;  // absent: the daemon already holds it
   std::vector<PeerAddress> peers;
-  std::map<std::string, Epoch> epochs;  // "group/rank" of local workers
+  std::map<std::string, WorkerGeneration> workers;  // "group/rank" of local ones
 };
 
 struct GoAttempt {
@@ -203,6 +225,7 @@ struct FinishReceive {
 
 using FromLeader = std::variant<Welcome,
                                 WorkerRegistered,
+                                VersionOutcome,
                                 VersionOffered,
                                 VersionFailed,
                                 PrepareAttempt,

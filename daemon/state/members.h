@@ -24,11 +24,13 @@ struct Member {
   Epoch epoch;
   Version held_version;
   MemoryState memory = MemoryState::kEmpty;
+  AttemptId attempt;  // by which held_version came, when memory is in doubt
   std::shared_ptr<const Registration> registration;
 
   const WorkerName& name() const { return registration->layout.name; }
   const std::string& node() const { return registration->layout.node; }
   Role role() const { return registration->layout.role; }
+  WorkerGeneration generation() const { return {incarnation, epoch}; }
   /// "engine0/2 (node n1)".
   std::string ToString() const;
 };

@@ -22,6 +22,13 @@ inline v1::DaemonMessage Go(std::uint64_t version) {
   return notice;
 }
 
+inline v1::DaemonMessage Staged(std::uint64_t version, std::uint64_t attempt) {
+  v1::DaemonMessage notice;
+  notice.mutable_staged()->set_version(version);
+  notice.mutable_staged()->set_attempt(attempt);
+  return notice;
+}
+
 /// The next request; nothing if the client did otherwise.
 inline std::optional<v1::ClientMessage> TakeRequest(FakePeer& peer) {
   if (std::optional<Packet> packet = peer.Next()) return packet->message;

@@ -37,6 +37,8 @@ TEST_CASE("The least configuration has the defaults that the example shows", "[o
   REQUIRE(options->timeouts_drain == std::chrono::seconds(5));
   REQUIRE(options->timeouts_start == std::chrono::seconds(10));
   REQUIRE(options->timeouts_peer == std::chrono::seconds(5));
+  REQUIRE(options->timeouts_rejoin == std::chrono::seconds(10));
+  REQUIRE(options->timeouts_decision == std::chrono::seconds(5));
   REQUIRE(options->integrity_wire);
   REQUIRE(options->log_level == "info");
 }
@@ -66,7 +68,7 @@ control: {listen: "[::1]:7071"}
 leader: {address: localhost:7070}
 data: {interface: eth0, transports: [tcp], insecure: true}
 limits: {memory_bytes: 1000, workers: 3, message_bytes: 100000}
-timeouts: {drain: 500ms, start: 1s, peer: 3600s}
+timeouts: {drain: 500ms, start: 1s, peer: 3600s, rejoin: 2s, decision: 3s}
 integrity: off
 copy_threads: 4
 log: {level: debug, format: json}
@@ -84,6 +86,8 @@ log: {level: debug, format: json}
   REQUIRE(options->limits_message_bytes == 100'000);
   REQUIRE(options->timeouts_drain == std::chrono::milliseconds(500));
   REQUIRE(options->timeouts_peer == std::chrono::hours(1));
+  REQUIRE(options->timeouts_rejoin == std::chrono::seconds(2));
+  REQUIRE(options->timeouts_decision == std::chrono::seconds(3));
   REQUIRE_FALSE(options->integrity_wire);
   REQUIRE(options->copy_threads == 4);
   REQUIRE(options->log_json);

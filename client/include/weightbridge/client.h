@@ -330,9 +330,10 @@ struct JoinOptions {
 
 /// What a worker's memory holds, as the library, which alone knows it, tells.
 enum class MemoryState : std::int32_t {
-  kEmpty = WB_MEMORY_EMPTY,     // no version has been received
-  kValid = WB_MEMORY_VALID,     // holds held_version()
-  kInvalid = WB_MEMORY_INVALID  // undefined until a later version is received
+  kEmpty = WB_MEMORY_EMPTY,       // no version has been received
+  kValid = WB_MEMORY_VALID,       // holds held_version()
+  kInvalid = WB_MEMORY_INVALID,   // undefined until a later version is received
+  kInDoubt = WB_MEMORY_IN_DOUBT,  // a version has landed; a later call learns whether it counts
 };
 
 struct PublishOptions {

@@ -240,9 +240,13 @@ WB_API const char* wb_session_node(const wb_session* session);
  * invalid before it lets the daemon write, and valid only when a version has landed whole. */
 typedef int32_t wb_memory_state;
 enum {
-  WB_MEMORY_EMPTY = 1,  /* no version has been received */
-  WB_MEMORY_VALID = 2,  /* holds wb_session_held_version() */
-  WB_MEMORY_INVALID = 3 /* undefined until a later version is received */
+  WB_MEMORY_EMPTY = 1,   /* no version has been received */
+  WB_MEMORY_VALID = 2,   /* holds wb_session_held_version() */
+  WB_MEMORY_INVALID = 3, /* undefined until a later version is received */
+  /* Every byte of a version has landed, but the daemon or the leader was lost before it said
+   * whether the version counts. Serve nothing from it: a later call, or the next Join, learns the
+   * outcome. */
+  WB_MEMORY_IN_DOUBT = 4
 };
 /* This and the next may be called by any thread while the session lives, also during a call on it:
  * what serves a request reads the version at the request's start and at its end. */

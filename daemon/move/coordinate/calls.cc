@@ -153,6 +153,7 @@ void Calls::OnFinishPublish(const FinishPublish& message) {
     return;
   }
   PendingCall<PublishResult>& call = *session->publish;
+  if (!absl::IsInvalidArgument(message.status)) NoteSpent(*session, message.version);
   call.answer = PublishResult{message.status,       message.outcomes,     0,
                               message.wait_seconds, message.move_seconds, {}};
   if (!attempts_.Touches(*session)) {
@@ -167,6 +168,13 @@ void Calls::OnFinishPublish(const FinishPublish& message) {
     Session* late = state_.Find(id);
     if (late != nullptr && late->publish.has_value()) AnswerFinished(*late);
   });
+}
+
+/// A leader that comes later must know that the number may have been given out.
+void Calls::NoteSpent(Session& session, Version version) {
+  if (session.role() != Role::kTrainer) return;
+  session.held_version = std::max(session.held_version, version);
+  session.memory = MemoryState::kValid;
 }
 
 void Calls::AnswerFinished(Session& session) {
@@ -188,7 +196,7 @@ void Calls::OnFinishReceive(const FinishReceive& message) {
   }
   Answer(*session, &Session::receive,
          ReceiveResult{message.status, session->receive->bytes, message.wait_seconds,
-                       message.move_seconds, session->receive->times});
+                       message.move_seconds, session->receive->times, false});
 }
 
 template <typename Result>
@@ -233,21 +241,46 @@ void Calls::OnGrace(const SessionId& id, Slot<Result> slot) {
 bool Calls::AnswerCommitted(Session& session) {
   if (!session.receive->committed) return false;
   if (state_.connected) session.late_receives.insert(session.receive->version);
-  Answer(session, &Session::receive,
-         ReceiveResult{absl::OkStatus(), session.receive->bytes, 0, 0, session.receive->times});
+  Answer(
+      session, &Session::receive,
+      ReceiveResult{absl::OkStatus(), session.receive->bytes, 0, 0, session.receive->times, false});
   return true;
 }
 
 bool Calls::AnswerInDoubt(Session& session, const std::string& why) {
   const Version version = session.receive->version;
-  if (!attempts_.Staged(session, version)) return false;
-  if (state_.connected) session.late_receives.insert(version);
-  session.held_version = version;
-  session.memory = MemoryState::kInDoubt;
-  Answer(session, &Session::receive,
-         Failed<ReceiveResult>(absl::UnavailableError(
-             absl::StrCat("staged version ", version.value(), ", outcome unknown: ", why))));
+  const LocalAttempt* attempt = attempts_.Staged(session, version);
+  if (attempt == nullptr) return false;
+  if (state_.connected && !attempt->orphan) session.late_receives.insert(version);
+  ReceiveResult result = Failed<ReceiveResult>(absl::UnavailableError(
+      absl::StrCat("staged version ", version.value(), ", outcome unknown: ", why)));
+  result.in_doubt = true;
+  Answer(session, &Session::receive, std::move(result));
   return true;
+}
+
+void Calls::OnVersionOutcome(const VersionOutcome& message) {
+  Session* session = state_.Find(message.session);
+  if (session == nullptr || session->memory != MemoryState::kInDoubt ||
+      session->held_version != message.version) {
+    ++state_.stale_messages;
+    return;
+  }
+  attempts_.Resolve(*session, message.committed);
+  const bool waits = session->receive.has_value() && session->receive->version == message.version;
+  if (!waits) {
+    state_.notices->NotifyOutcome(message.session, message.version, message.committed);
+    return;
+  }
+  ReceiveResult result;
+  result.bytes_received = session->receive->bytes;
+  result.times = session->receive->times;
+  if (!message.committed) {
+    result.status = absl::AbortedError(absl::StrCat(
+        "version ", message.version.value(), " failed: its leader was lost before every rank of ",
+        session->name().group, " had staged it"));
+  }
+  Answer(*session, &Session::receive, std::move(result));
 }
 
 void Calls::OnWaitDeadline(const SessionId& id) {
@@ -271,12 +304,30 @@ void Calls::LeaderLost() {
     if (session.wait.has_value()) {
       Answer(session, &Session::wait, absl::StatusOr<Version>(why));
     }
+    if (session.publish.has_value()) NoteSpent(session, session.publish->version);
     EndForLostLeader(session, &Session::publish, why);
     if (!session.receive.has_value() || AnswerCommitted(session)) continue;
-    if (!AnswerInDoubt(session, std::string(why.message()))) {
+    if (attempts_.Staged(session, session.receive->version) != nullptr) {
+      AwaitDecision(session);
+    } else {
       EndForLostLeader(session, &Session::receive, why);
     }
   }
+}
+
+/// All has landed, and the next leader can tell what it counts for.
+void Calls::AwaitDecision(Session& session) {
+  PendingCall<ReceiveResult>& call = *session.receive;
+  state_.turns.Cancel(call.timer);
+  const Clock::time_point last =
+      std::min(state_.turns.Now() + state_.options.decision_grace, call.since + call.timeout);
+  call.timer = state_.turns.At(last, [this, id = session.id] {
+    Session* late = state_.Find(id);
+    if (late == nullptr || !late->receive.has_value()) return;
+    const absl::Status leader = state_.LeaderStatus();
+    AnswerInDoubt(
+        *late, leader.ok() ? "the leader has not decided in time" : std::string(leader.message()));
+  });
 }
 
 template <typename Result>

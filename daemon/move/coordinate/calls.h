@@ -36,6 +36,7 @@ class Calls final : public LocalAttemptEvents {
   void WaitForVersion(const Request& request, std::function<void(absl::StatusOr<Version>)> done);
 
   // The leader's word.
+  void OnVersionOutcome(const VersionOutcome& message);
   void OnVersionOffered(const VersionOffered& message);
   void OnVersionFailed(const VersionFailed& message);
   void OnFinishPublish(const FinishPublish& message);
@@ -65,11 +66,13 @@ class Calls final : public LocalAttemptEvents {
   void EndForLostLeader(Session& session, Slot<Result> slot, const absl::Status& why);
   template <typename Result>
   void AnswerEnded(Session& session, Slot<Result> slot);
+  static void NoteSpent(Session& session, Version version);
   /// Answers a Publish that the leader has answered, with what is measured by now.
   void AnswerFinished(Session& session);
   /// Answers a Receive whose commit this daemon has heard of; false when it has not.
   bool AnswerCommitted(Session& session);
-  /// Turns a staged Receive into one in doubt and answers it; false when it is not staged.
+  void AwaitDecision(Session& session);
+  /// Answers a staged Receive as one in doubt; false when it is not staged.
   bool AnswerInDoubt(Session& session, const std::string& why);
   void OnWaitDeadline(const SessionId& id);
   /// Whether a Finish message is about a call that was answered before, without it.

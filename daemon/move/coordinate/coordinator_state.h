@@ -49,6 +49,7 @@ struct CoordinatorState {
   std::map<AttemptId, LocalAttempt> attempts;  // all that the runner knows
   std::map<GroupKey, HeldPlan> plans;          // the newest part of each group
   std::map<GroupKey, Offer> offers;
+  std::map<GroupKey, Version> commits;  // the newest of each group: for a leader that may not know
   std::uint64_t next_region = 1;
   std::uint64_t stale_messages = 0;  // of unknown attempts, or out of turn; dropped
 

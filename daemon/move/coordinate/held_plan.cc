@@ -27,7 +27,7 @@ WorkerBytes HeldPlan::BytesOf(const WorkerName& name) const {
 
 absl::StatusOr<AttemptWork> HeldPlan::Bind(const PrepareAttempt& message,
                                            const LocalWorkers& workers) {
-  WB_RETURN_IF_ERROR(CheckEpochs(message, workers));
+  WB_RETURN_IF_ERROR(CheckWorkers(message, workers));
   WB_RETURN_IF_ERROR(CheckPeers(message));
   AttemptWork work;
   work.attempt = message.attempt;
@@ -40,24 +40,29 @@ absl::StatusOr<AttemptWork> HeldPlan::Bind(const PrepareAttempt& message,
   return work;
 }
 
-absl::Status HeldPlan::CheckEpochs(const PrepareAttempt& message,
-                                   const LocalWorkers& workers) const {
+absl::Status HeldPlan::CheckWorkers(const PrepareAttempt& message,
+                                    const LocalWorkers& workers) const {
   std::map<std::string, const LocalWorker*> by_name;
   for (const auto& [name, local] : workers) by_name.emplace(name.ToString(), &local);
-  for (const auto& [name, epoch] : message.epochs) {
+  for (const auto& [name, generation] : message.workers) {
     const auto local = by_name.find(name);
     if (local == by_name.end()) {
       return absl::FailedPreconditionError(
           absl::StrCat("worker ", name, " has no session on node ", node_));
     }
-    if (local->second->epoch != epoch) {
+    if (local->second->incarnation != generation.incarnation) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("worker ", name, " has incarnation ", local->second->incarnation.value(),
+                       ", the attempt speaks of incarnation ", generation.incarnation.value()));
+    }
+    if (local->second->epoch != generation.epoch) {
       return absl::FailedPreconditionError(
           absl::StrCat("worker ", name, " is registered with epoch ", local->second->epoch.value(),
-                       ", the attempt speaks of epoch ", epoch.value()));
+                       ", the attempt speaks of epoch ", generation.epoch.value()));
     }
   }
   for (const PlanWorker& planned : part_.workers) {
-    if (planned.node != node_ || message.epochs.contains(planned.name.ToString())) continue;
+    if (planned.node != node_ || message.workers.contains(planned.name.ToString())) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "the plan speaks of worker ", planned.name.ToString(), ", the attempt has no epoch of it"));
   }
@@ -101,7 +106,7 @@ absl::Status HeldPlan::BindPair(Pair& pair, Binding& binding, AttemptWork& work)
 
 absl::StatusOr<BoundStream> HeldPlan::BindEnd(Pair& pair, StreamEnd end, Binding& binding) {
   const WorkerName& name = worker(end == StreamEnd::kSource ? pair.src : pair.dst).name;
-  const LocalWorker& local = binding.workers.at(name);  // CheckEpochs has found it
+  const LocalWorker& local = binding.workers.at(name);  // CheckWorkers has found it
   Lowered& kept = pair.ends[end];
   if (kept.session != local.session || kept.epoch != local.epoch) {
     WB_ASSIGN_OR_RETURN(LocalStream stream, LowerEnd(pair, end, name, binding));

@@ -21,6 +21,7 @@ namespace wb {
 /// A worker of this node with its memory, as binding needs it.
 struct LocalWorker {
   SessionId session;
+  Incarnation incarnation;
   Epoch epoch;
   std::shared_ptr<const Registration> registration;
   std::vector<RegionId> regions;       // one per buffer of the layout
@@ -45,8 +46,8 @@ class HeldPlan {
   WorkerBytes BytesOf(const WorkerName& name) const;
 
   /// The work that `message` asks of this daemon. FAILED_PRECONDITION when anything is stale: a
-  /// worker without session here, another epoch (both numbers named), another layout; or a peer
-  /// without address.
+  /// worker without session here, another incarnation or epoch (both numbers named), another
+  /// layout; or a peer without address.
   absl::StatusOr<AttemptWork> Bind(const PrepareAttempt& message, const LocalWorkers& workers);
   /// Streams lowered so far; grows only when something was not kept.
   std::uint64_t lowered() const { return lowered_; }
@@ -66,7 +67,7 @@ class HeldPlan {
   };
 
   const PlanWorker& worker(WorkerIndex index) const { return part_.workers[index.value()]; }
-  absl::Status CheckEpochs(const PrepareAttempt& message, const LocalWorkers& workers) const;
+  absl::Status CheckWorkers(const PrepareAttempt& message, const LocalWorkers& workers) const;
   absl::Status CheckPeers(const PrepareAttempt& message) const;
   /// What one Bind works with: the workers, and their layouts in the part's terms, made once each.
   struct Binding {

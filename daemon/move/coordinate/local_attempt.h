@@ -63,6 +63,8 @@ struct LocalAttempt {
   std::optional<TimerId> timer;   // of kAsking
   bool failed = false;            // the leader has been told; its abort will come
   bool leader_waits = false;      // kAborting: the leader wants to hear of the end
+  /// kStaged: the leader that asked for it is lost; the next tells each receiver what became of it.
+  bool orphan = false;
 };
 
 /// Takes a legal step and logs it; an illegal one is a fault of ours and ends the process.

@@ -98,7 +98,11 @@ LocalWorkers LocalAttempts::WorkersOf(const std::string& job) const {
   LocalWorkers workers;
   for (const auto& [id, session] : state_.sessions) {
     if (session.job() != job || session.membership != Session::Membership::kMember) continue;
-    workers[session.name()] = {id, session.epoch, session.registration, session.regions,
+    workers[session.name()] = {id,
+                               session.incarnation,
+                               session.epoch,
+                               session.registration,
+                               session.regions,
                                session.offsets};
   }
   return workers;
@@ -177,6 +181,7 @@ void LocalAttempts::OnGoAccepted(AttemptId id, const SessionId& session) {
   if (attempt->asked.erase(session) == 0) return;
   if (Session* found = state_.Find(session); found != nullptr) {
     found->memory = MemoryState::kInvalid;
+    ReviewOrphans();
   }
   if (!attempt->asked.empty() || attempt->failed) return;
   if (attempt->timer.has_value()) state_.turns.Cancel(*attempt->timer);
@@ -196,25 +201,51 @@ void LocalAttempts::OnStaged(AttemptId id, const BytesByPath& bytes) {
   LocalAttempt* attempt = Expect(id, LocalState::kMoving);
   if (attempt == nullptr || attempt->failed) return;
   Step(*attempt, LocalState::kStaged, state_.turns.Now());
+  NoteStaged(*attempt);
   state_.Tell(AttemptStaged{id, bytes});
+}
+
+/// Before the leader may decide: from here on a receiver that loses us is in doubt, not invalid.
+void LocalAttempts::NoteStaged(const LocalAttempt& attempt) {
+  for (const SessionId& receiver : attempt.receivers) {
+    Session* session = state_.Find(receiver);
+    if (session == nullptr) continue;
+    session->held_version = attempt.version;
+    session->memory = MemoryState::kInDoubt;
+    session->attempt = attempt.id;
+    state_.notices->NotifyStaged(receiver, attempt.version, attempt.id);
+  }
+}
+
+void LocalAttempts::NoteCommit(const LocalAttempt& attempt) {
+  Version& newest = state_.commits[{attempt.job, attempt.group}];
+  newest = std::max(newest, attempt.version);
 }
 
 void LocalAttempts::Commit(AttemptId id) {
   LocalAttempt* attempt = Expect(id, LocalState::kStaged);
   if (attempt == nullptr) return;
   Step(*attempt, LocalState::kFinishing, state_.turns.Now());
-  for (const SessionId& receiver : attempt->receivers) {
-    Session* session = state_.Find(receiver);
-    if (session == nullptr) continue;
-    session->held_version = attempt->version;
-    session->memory = MemoryState::kValid;
-    if (session->receive.has_value() && session->receive->version == attempt->version) {
-      session->receive->committed = true;
-    }
-  }
+  SettleReceivers(*attempt, true);
   AddBytes(*attempt);
+  NoteCommit(*attempt);
   state_.runner->Finish(id);
   state_.Tell(AttemptCommitted{id});
+}
+
+/// The leader's word on what the receivers hold in doubt. Who is not in Receive any more is told.
+void LocalAttempts::SettleReceivers(const LocalAttempt& attempt, bool committed) {
+  for (const SessionId& receiver : attempt.receivers) {
+    Session* session = state_.Find(receiver);
+    if (session == nullptr || session->attempt != attempt.id) continue;
+    if (session->memory != MemoryState::kInDoubt) continue;
+    session->memory = committed ? MemoryState::kValid : MemoryState::kInvalid;
+    if (session->receive.has_value() && session->receive->version == attempt.version) {
+      session->receive->committed = committed;
+    } else {
+      state_.notices->NotifyOutcome(receiver, attempt.version, committed);
+    }
+  }
 }
 
 void LocalAttempts::AddBytes(const LocalAttempt& attempt) {
@@ -277,6 +308,7 @@ void LocalAttempts::Abort(const AbortAttempt& message) {
     return;
   }
   attempt->leader_waits = true;
+  if (attempt->state == LocalState::kStaged) SettleReceivers(*attempt, false);
   if (attempt->state != LocalState::kAborting) BeginAbort(*attempt);
 }
 
@@ -303,14 +335,14 @@ bool LocalAttempts::Touches(const Session& session) const {
   return false;
 }
 
-bool LocalAttempts::Staged(const Session& session, Version version) const {
+const LocalAttempt* LocalAttempts::Staged(const Session& session, Version version) const {
   for (const auto& [id, attempt] : state_.attempts) {
     if (attempt.state == LocalState::kStaged && attempt.version == version &&
         attempt.receivers.contains(session.id)) {
-      return true;
+      return &attempt;
     }
   }
-  return false;
+  return nullptr;
 }
 
 void LocalAttempts::AbortFor(const Session& session, const absl::Status& status) {
@@ -328,11 +360,47 @@ void LocalAttempts::LeaderLost() {
   for (auto& [id, attempt] : state_.attempts) {
     attempt.leader_waits = false;
     if (attempt.state == LocalState::kStaged && !attempt.receivers.empty()) {
-      Step(attempt, LocalState::kFinishing, state_.turns.Now());
-      state_.runner->Finish(id);
+      attempt.orphan = true;
     } else if (CanMove(attempt.state, LocalState::kAborting)) {
       BeginAbort(attempt);
     }
+  }
+  ReviewOrphans();
+}
+
+void LocalAttempts::Resolve(Session& session, bool committed) {
+  session.memory = committed ? MemoryState::kValid : MemoryState::kInvalid;
+  for (const auto& [id, attempt] : state_.attempts) {
+    if (attempt.id != session.attempt || !committed) continue;
+    NoteCommit(attempt);
+    const auto plan = state_.plans.find({attempt.job, attempt.group});
+    if (plan == state_.plans.end() || !session.receive.has_value()) continue;
+    if (session.receive->version != attempt.version) continue;
+    session.receive->bytes += plan->second.BytesOf(session.name()).received;
+  }
+  ReviewOrphans();
+}
+
+void LocalAttempts::Forget(const Session& session) {
+  for (auto& [id, attempt] : state_.attempts) {
+    if (attempt.orphan) attempt.receivers.erase(session.id);
+  }
+  ReviewOrphans();
+}
+
+/// Lets go of what was staged without a leader once no receiver waits to hear of it.
+void LocalAttempts::ReviewOrphans() {
+  for (auto& [id, attempt] : state_.attempts) {
+    if (!attempt.orphan || attempt.state != LocalState::kStaged) continue;
+    const bool awaited = std::any_of(
+        attempt.receivers.begin(), attempt.receivers.end(), [&](const SessionId& receiver) {
+          const Session* session = state_.Find(receiver);
+          return session != nullptr && session->memory == MemoryState::kInDoubt &&
+                 session->attempt == attempt.id;
+        });
+    if (awaited) continue;
+    Step(attempt, LocalState::kFinishing, state_.turns.Now());
+    state_.runner->Finish(id);
   }
 }
 

@@ -37,13 +37,17 @@ class LocalAttempts {
 
   /// Whether an attempt may still read or write the session's memory.
   bool Touches(const Session& session) const;
-  /// Whether every byte of the session's `version` has landed and only the leader's word is
-  /// missing.
-  bool Staged(const Session& session, Version version) const;
+  /// The attempt by which every byte of the session's `version` has landed, while only the leader's
+  /// word is missing; else null.
+  const LocalAttempt* Staged(const Session& session, Version version) const;
   /// Aborts what touches the session and is not staged, and tells the leader why.
   void AbortFor(const Session& session, const absl::Status& status);
-  /// The leader is lost: staged receivers keep their bytes, everything else is aborted.
+  /// The leader is lost: what is staged here is kept, everything else is aborted.
   void LeaderLost();
+  /// The leader's word on a version that the session holds in doubt; the session is told elsewhere.
+  void Resolve(Session& session, bool committed);
+  /// The session ends: nobody waits for what an attempt without leader has staged for it.
+  void Forget(const Session& session);
 
  private:
   LocalAttempt* Find(AttemptId id);
@@ -60,6 +64,10 @@ class LocalAttempts {
   void BeginAbort(LocalAttempt& attempt);
   LocalWorkers WorkersOf(const std::string& job) const;
   void AddBytes(const LocalAttempt& attempt);
+  void NoteStaged(const LocalAttempt& attempt);
+  void SettleReceivers(const LocalAttempt& attempt, bool committed);
+  void NoteCommit(const LocalAttempt& attempt);
+  void ReviewOrphans();
 
   CoordinatorState& state_;
   LocalAttemptEvents& events_;

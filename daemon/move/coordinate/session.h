@@ -49,13 +49,14 @@ struct Session {
   Epoch epoch;
   Version held_version;
   MemoryState memory = MemoryState::kEmpty;
+  AttemptId attempt;  // by which held_version came, when memory is in doubt
   std::shared_ptr<const Registration> registration;
   ContentsId contents;            // of the registration
   std::vector<RegionId> regions;  // one per buffer of the layout
   std::vector<std::uint64_t> offsets;
   Membership membership = Membership::kUnknown;
   absl::Status refusal;  // kRefused: by a leader that came later
-  std::optional<PendingCall<absl::Status>> opening;
+  std::optional<PendingCall<SessionOpened>> opening;
   std::optional<PendingCall<PublishResult>> publish;
   std::optional<PendingCall<ReceiveResult>> receive;
   std::optional<PendingCall<absl::StatusOr<Version>>> wait;

@@ -41,9 +41,9 @@ absl::Status Sessions::Check(const SessionOpening& opening) const {
 
 void Sessions::Open(SessionOpening opening,
                     Clock::time_point deadline,
-                    std::function<void(absl::Status)> done) {
+                    std::function<void(SessionOpened)> done) {
   if (const absl::Status status = Check(opening); !status.ok()) {
-    done(status);
+    done({status, opening.memory});
     return;
   }
   Session& session = state_.sessions[opening.session];
@@ -53,6 +53,7 @@ void Sessions::Open(SessionOpening opening,
   session.epoch = opening.epoch;
   session.held_version = opening.held_version;
   session.memory = opening.memory;
+  session.attempt = opening.attempt;
   opening.registration.layout.node = state_.options.node;
   session.contents = std::move(opening.contents);
   session.registration = std::make_shared<const Registration>(std::move(opening.registration));
@@ -62,7 +63,7 @@ void Sessions::Open(SessionOpening opening,
     session.offsets.push_back(buffer.offset);
     state_.runner->AddRegion(region, std::move(buffer.region));
   }
-  PendingCall<absl::Status>& call = session.opening.emplace();
+  PendingCall<SessionOpened>& call = session.opening.emplace();
   call.since = state_.turns.Now();
   call.timeout = std::max(deadline - call.since, Clock::duration::zero());
   call.done = std::move(done);
@@ -71,9 +72,15 @@ void Sessions::Open(SessionOpening opening,
 }
 
 void Sessions::Register(const Session& session) {
-  state_.Tell(RegisterWorker{session.id, session.incarnation, session.world_size, session.epoch,
-                             session.held_version, session.memory, session.registration,
-                             session.contents});
+  RegisterWorker call{session.id,           session.incarnation,
+                      session.world_size,   session.epoch,
+                      session.held_version, session.memory,
+                      session.attempt,      session.registration,
+                      session.contents,     {}};
+  for (const auto& [key, version] : state_.commits) {
+    if (key.first == session.job()) call.commits.push_back({key.second, version});
+  }
+  state_.Tell(std::move(call));
 }
 
 void Sessions::OnWorkerRegistered(const WorkerRegistered& message) {
@@ -113,10 +120,10 @@ void Sessions::OnDeadline(const SessionId& id) {
 }
 
 void Sessions::AnswerOpening(Session& session, const absl::Status& status) {
-  const PendingCall<absl::Status> call = *std::move(session.opening);
+  const PendingCall<SessionOpened> call = *std::move(session.opening);
   session.opening.reset();
   state_.turns.Cancel(call.timer);
-  call.done(status);
+  call.done({status, session.memory});
 }
 
 void Sessions::Close(const SessionId& id, const absl::Status& status) {
@@ -142,6 +149,7 @@ void Sessions::CloseAll(const absl::Status& status) {
 void Sessions::Drop(const SessionId& id) {
   const auto found = state_.sessions.find(id);
   const std::string job = found->second.job();
+  calls_.attempts().Forget(found->second);
   for (const RegionId region : found->second.regions) {
     state_.runner->RemoveRegion(region, [] {});
   }
@@ -152,6 +160,7 @@ void Sessions::Drop(const SessionId& id) {
   // The leader forgets likewise what this daemon holds of the job.
   std::erase_if(state_.plans, [&](const auto& entry) { return entry.first.first == job; });
   std::erase_if(state_.offers, [&](const auto& entry) { return entry.first.first == job; });
+  std::erase_if(state_.commits, [&](const auto& entry) { return entry.first.first == job; });
 }
 
 void Sessions::Replay() {

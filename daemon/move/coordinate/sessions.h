@@ -23,7 +23,7 @@ class Sessions {
 
   void Open(SessionOpening opening,
             Clock::time_point deadline,
-            std::function<void(absl::Status)> done);
+            std::function<void(SessionOpened)> done);
   void Close(const SessionId& id, const absl::Status& status);
   void CloseAll(const absl::Status& status);
 

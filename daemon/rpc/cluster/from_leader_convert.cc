@@ -1,8 +1,11 @@
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "daemon/rpc/cluster/cluster_convert.h"
 #include "daemon/rpc/wire_values.h"
@@ -16,6 +19,12 @@ namespace {
 absl::StatusOr<FromLeader> Read(const v1::WorkerRegistered& wire) {
   WB_RETURN_IF_ERROR(CheckSession(wire.session()));
   return WorkerRegistered{wire.session(), StatusFromProto(wire.status())};
+}
+
+absl::StatusOr<FromLeader> Read(const v1::VersionOutcome& wire) {
+  WB_RETURN_IF_ERROR(CheckSession(wire.session()));
+  WB_RETURN_IF_ERROR(CheckVersion(wire.version()));
+  return VersionOutcome{wire.session(), Version(wire.version()), wire.committed()};
 }
 
 absl::StatusOr<FromLeader> Read(const v1::VersionOffered& wire) {
@@ -46,6 +55,25 @@ absl::StatusOr<std::vector<PeerAddress>> ReadPeers(const v1::PrepareAttempt& wir
   return peers;
 }
 
+absl::StatusOr<std::map<std::string, WorkerGeneration>> ReadWorkers(
+    const v1::PrepareAttempt& wire) {
+  std::map<std::string, WorkerGeneration> workers;
+  for (const auto& [worker, epoch] : wire.epochs()) {
+    WB_RETURN_IF_ERROR(CheckLength("epochs", worker, 2 * kMaxNameBytes));
+    const auto incarnation = wire.incarnations().find(worker);
+    if (incarnation == wire.incarnations().end()) {
+      return WrongField("incarnations", absl::StrCat("has none of ", worker));
+    }
+    WB_RETURN_IF_ERROR(CheckIncarnation(incarnation->second));
+    workers.emplace(worker, WorkerGeneration{Incarnation(incarnation->second), Epoch(epoch)});
+  }
+  if (wire.incarnations().size() != workers.size()) {
+    return WrongField("incarnations", absl::StrCat("has ", wire.incarnations().size(),
+                                                   " workers, epochs has ", workers.size()));
+  }
+  return workers;
+}
+
 absl::Status CheckNames(const v1::PrepareAttempt& wire) {
   WB_RETURN_IF_ERROR(CheckAttempt(wire.attempt()));
   WB_RETURN_IF_ERROR(CheckLength("job", wire.job(), kMaxNameBytes));
@@ -65,10 +93,7 @@ absl::StatusOr<FromLeader> Read(const v1::PrepareAttempt& wire) {
     WB_ASSIGN_OR_RETURN(prepare.plan, PlanPartFromProto(wire.plan()));
   }
   WB_ASSIGN_OR_RETURN(prepare.peers, ReadPeers(wire));
-  for (const auto& [worker, epoch] : wire.epochs()) {
-    WB_RETURN_IF_ERROR(CheckLength("epochs", worker, 2 * kMaxNameBytes));
-    prepare.epochs.emplace(worker, Epoch(epoch));
-  }
+  WB_ASSIGN_OR_RETURN(prepare.workers, ReadWorkers(wire));
   return prepare;
 }
 
@@ -122,6 +147,13 @@ void Write(const WorkerRegistered& value, v1::ClusterReply& wire) {
   *wire.mutable_worker_registered()->mutable_status() = ToProto(value.status);
 }
 
+void Write(const VersionOutcome& value, v1::ClusterReply& wire) {
+  v1::VersionOutcome& message = *wire.mutable_version_outcome();
+  message.set_session(value.session);
+  message.set_version(value.version.value());
+  message.set_committed(value.committed);
+}
+
 void Write(const VersionOffered& value, v1::ClusterReply& wire) {
   v1::VersionOffered& message = *wire.mutable_version_offered();
   message.set_job(value.job);
@@ -151,8 +183,9 @@ void Write(const PrepareAttempt& value, v1::ClusterReply& wire) {
     address.set_incarnation(peer.incarnation.value());
     address.set_data_address(peer.data_address);
   }
-  for (const auto& [worker, epoch] : value.epochs) {
-    (*message.mutable_epochs())[worker] = epoch.value();
+  for (const auto& [worker, generation] : value.workers) {
+    (*message.mutable_epochs())[worker] = generation.epoch.value();
+    (*message.mutable_incarnations())[worker] = generation.incarnation.value();
   }
 }
 
@@ -211,6 +244,8 @@ absl::StatusOr<FromLeader> FromLeaderFromProto(const v1::ClusterReply& wire) {
       return Welcome{Incarnation(wire.welcome().leader_incarnation())};
     case v1::ClusterReply::kWorkerRegistered:
       return Read(wire.worker_registered());
+    case v1::ClusterReply::kVersionOutcome:
+      return Read(wire.version_outcome());
     case v1::ClusterReply::kVersionOffered:
       return Read(wire.version_offered());
     case v1::ClusterReply::kVersionFailed:

@@ -50,12 +50,23 @@ absl::StatusOr<ContentsId> ReadContents(const v1::RegisterWorker& wire) {
   return ContentsId{contents.sha256(), contents.bytes()};
 }
 
+absl::StatusOr<std::vector<GroupCommit>> ReadCommits(const v1::RegisterWorker& wire) {
+  std::vector<GroupCommit> commits;
+  for (const v1::GroupCommit& commit : wire.commits()) {
+    WB_RETURN_IF_ERROR(CheckName("commits.group", commit.group()));
+    WB_RETURN_IF_ERROR(CheckVersion(commit.version()));
+    commits.push_back({commit.group(), Version(commit.version())});
+  }
+  return commits;
+}
+
 absl::StatusOr<ToLeader> Read(const v1::RegisterWorker& wire) {
   WB_RETURN_IF_ERROR(CheckSession(wire.session()));
   WB_RETURN_IF_ERROR(CheckWorldSize(wire.world_size()));
   WB_ASSIGN_OR_RETURN(const MemoryState memory, MemoryStateFromProto(wire.memory()));
   WB_RETURN_IF_ERROR(CheckHeld(memory, Version(wire.held_version())));
   WB_ASSIGN_OR_RETURN(ContentsId contents, ReadContents(wire));
+  WB_ASSIGN_OR_RETURN(std::vector<GroupCommit> commits, ReadCommits(wire));
   std::variant<Registration, Refusals> checked = RegistrationFromProto(wire.layout());
   if (const auto* refusals = std::get_if<Refusals>(&checked)) return ToStatus(*refusals);
   return RegisterWorker{
@@ -65,8 +76,10 @@ absl::StatusOr<ToLeader> Read(const v1::RegisterWorker& wire) {
       Epoch(wire.epoch()),
       Version(wire.held_version()),
       memory,
+      AttemptId(wire.attempt()),
       std::make_shared<const Registration>(std::get<Registration>(std::move(checked))),
-      std::move(contents)};
+      std::move(contents),
+      std::move(commits)};
 }
 
 absl::StatusOr<ToLeader> Read(const v1::UnregisterWorker& wire) {
@@ -152,6 +165,12 @@ void Write(const RegisterWorker& value, v1::ClusterRequest& wire) {
   message.set_epoch(value.epoch.value());
   message.set_held_version(value.held_version.value());
   message.set_memory(ToProto(value.memory));
+  message.set_attempt(value.attempt.value());
+  for (const GroupCommit& commit : value.commits) {
+    v1::GroupCommit& wire_commit = *message.add_commits();
+    wire_commit.set_group(commit.group);
+    wire_commit.set_version(commit.version.value());
+  }
   if (value.contents.bytes == 0) {
     *message.mutable_layout() = ToProto(*value.registration);
     return;

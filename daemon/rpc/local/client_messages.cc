@@ -61,6 +61,7 @@ v1::DaemonMessage ReplyTo(std::uint64_t id, Version version, const ReceiveResult
   reply.set_wire_seconds(result.times.wire_seconds);
   reply.set_scatter_seconds(result.times.scatter_seconds);
   reply.set_copy_seconds(result.times.copy_seconds);
+  reply.set_in_doubt(result.in_doubt);
   return message;
 }
 
@@ -73,6 +74,20 @@ v1::DaemonMessage ReplyTo(std::uint64_t id, const absl::StatusOr<Version>& resul
 v1::DaemonMessage GoMessage(Version version) {
   v1::DaemonMessage message;
   message.mutable_go()->set_version(version.value());
+  return message;
+}
+
+v1::DaemonMessage StagedMessage(Version version, AttemptId attempt) {
+  v1::DaemonMessage message;
+  message.mutable_staged()->set_version(version.value());
+  message.mutable_staged()->set_attempt(attempt.value());
+  return message;
+}
+
+v1::DaemonMessage OutcomeMessage(Version version, bool committed) {
+  v1::DaemonMessage message;
+  message.mutable_outcome()->set_version(version.value());
+  message.mutable_outcome()->set_committed(committed);
   return message;
 }
 

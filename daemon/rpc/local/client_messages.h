@@ -25,6 +25,8 @@ namespace wb {
                                         const ReceiveResult& result);
 [[nodiscard]] v1::DaemonMessage ReplyTo(std::uint64_t id, const absl::StatusOr<Version>& result);
 [[nodiscard]] v1::DaemonMessage GoMessage(Version version);
+[[nodiscard]] v1::DaemonMessage StagedMessage(Version version, AttemptId attempt);
+[[nodiscard]] v1::DaemonMessage OutcomeMessage(Version version, bool committed);
 
 /// The message as one packet of at most kMaxPacketBytes. Texts are shortened where it would be
 /// larger, outcomes of groups dropped from the end where that is not enough; both leave a mark.

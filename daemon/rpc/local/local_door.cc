@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "daemon/rpc/local/client_messages.h"
 #include "planner/base/status_macros.h"
 
 namespace wb {
@@ -123,10 +124,22 @@ void LocalDoor::Add(FdHandle socket) {
 void LocalDoor::NotifyGo(const SessionId& session,
                          Version version,
                          std::function<void()> accepted) {
+  if (LocalSession* found = Find(session)) found->NotifyGo(version, std::move(accepted));
+}
+
+void LocalDoor::NotifyStaged(const SessionId& session, Version version, AttemptId attempt) {
+  if (LocalSession* found = Find(session)) found->Notify(StagedMessage(version, attempt));
+}
+
+void LocalDoor::NotifyOutcome(const SessionId& session, Version version, bool committed) {
+  if (LocalSession* found = Find(session)) found->Notify(OutcomeMessage(version, committed));
+}
+
+LocalSession* LocalDoor::Find(const SessionId& session) const {
   for (const auto& [number, candidate] : sessions_) {
-    if (candidate->id() == session) return candidate->NotifyGo(version, std::move(accepted));
+    if (candidate->id() == session) return candidate.get();
   }
-  // The session has ended; SessionCalls has been told.
+  return nullptr;
 }
 
 void LocalDoor::StopAccepting() {

@@ -50,6 +50,8 @@ class LocalDoor final : public SessionNotices {
   ~LocalDoor() override;
 
   void NotifyGo(const SessionId& session, Version version, std::function<void()> accepted) override;
+  void NotifyStaged(const SessionId& session, Version version, AttemptId attempt) override;
+  void NotifyOutcome(const SessionId& session, Version version, bool committed) override;
 
   /// Refuses new connections, new sessions and new calls from here on. Idempotent.
   void StopAccepting();
@@ -71,6 +73,8 @@ class LocalDoor final : public SessionNotices {
   void Add(FdHandle socket);
   void OnSettled();
   void LogFault(const std::string& fault);
+  /// The open session, or nullptr: it has ended, and SessionCalls has been told.
+  LocalSession* Find(const SessionId& session) const;
 
   EventLoop& loop_;
   Admission admission_;

@@ -274,10 +274,11 @@ void LocalSession::OnPopulated(std::uint64_t id,
   const std::shared_ptr<Populating> work = std::exchange(populating_, nullptr);
   if (!status.ok()) return RefuseOn(id, status);
   step_ = Step::kOpening;
-  context_.calls.OpenSession(std::move(work->opening), deadline,
-                             [this, id, alive = std::weak_ptr(alive_)](const absl::Status& opened) {
-                               if (!alive.expired()) OnOpened(id, opened);
-                             });
+  context_.calls.OpenSession(
+      std::move(work->opening), deadline,
+      [this, id, alive = std::weak_ptr(alive_)](const SessionOpened& opened) {
+        if (!alive.expired()) OnOpened(id, opened);
+      });
 }
 
 void LocalSession::CancelPopulating() {
@@ -286,11 +287,11 @@ void LocalSession::CancelPopulating() {
   populating_.reset();
 }
 
-void LocalSession::OnOpened(std::uint64_t id, const absl::Status& status) {
+void LocalSession::OnOpened(std::uint64_t id, const SessionOpened& opened) {
   if (step_ != Step::kOpening) return;
-  if (!status.ok()) {
+  if (!opened.status.ok()) {
     step_ = Step::kJoining;  // SessionCalls has never had it
-    return RefuseOn(id, status);
+    return RefuseOn(id, opened.status);
   }
   step_ = Step::kOpen;
   spdlog::info("session={} worker={} pid={} uid={} opened", id_, join_.name(), peer_.pid,
@@ -299,6 +300,10 @@ void LocalSession::OnOpened(std::uint64_t id, const absl::Status& status) {
   reply.mutable_join()->set_session(id_);
   reply.mutable_join()->set_incarnation(context_.incarnation.value());
   reply.mutable_join()->set_node(context_.join.node);
+  if (join_.in_doubt() != Version() && opened.memory != MemoryState::kInDoubt) {
+    reply.mutable_join()->set_outcome(ToProto(opened.memory));
+    reply.mutable_join()->set_outcome_version(join_.in_doubt().value());
+  }
   Send(reply);
 }
 
@@ -366,6 +371,10 @@ void LocalSession::NotifyGo(Version version, std::function<void()> accepted) {
   if (step_ != Step::kOpen) return;  // its end is being told
   go_[version.value()] = std::move(accepted);
   Send(GoMessage(version));
+}
+
+void LocalSession::Notify(const v1::DaemonMessage& notice) {
+  if (step_ == Step::kOpen) Send(notice);
 }
 
 void LocalSession::OnGoAccepted(const v1::ClientMessage& message) {

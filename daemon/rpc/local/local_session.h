@@ -64,6 +64,8 @@ class LocalSession {
   absl::Status Start();
   /// Asks the client to declare its memory invalid; `accepted` runs when it has.
   void NotifyGo(Version version, std::function<void()> accepted);
+  /// Tells the client something that it does not answer.
+  void Notify(const v1::DaemonMessage& notice);
   /// Refuses the client and ends the session.
   void Refuse(const absl::Status& why);
   /// "" until the session is being opened.
@@ -98,7 +100,7 @@ class LocalSession {
   void OnPopulated(std::uint64_t id, const absl::Status& status, Clock::time_point deadline);
   void CancelPopulating();
   std::uint32_t Interest() const;
-  void OnOpened(std::uint64_t id, const absl::Status& status);
+  void OnOpened(std::uint64_t id, const SessionOpened& opened);
   void OnCall(const v1::ClientMessage& message);
   void Call(const v1::ClientMessage& message);
   void OnGoAccepted(const v1::ClientMessage& message);

@@ -259,6 +259,7 @@ absl::StatusOr<SessionOpening> SessionJoin::Finish(SessionId session) {
                          epoch_,
                          Version(request_.held_version()),
                          memory_,
+                         AttemptId(request_.attempt()),
                          std::move(registration_),
                          {},
                          std::move(contents_)};

@@ -54,6 +54,10 @@ class SessionJoin {
 
   /// "policy/0" once the request was taken, "" before.
   const std::string& name() const { return name_; }
+  /// The version that the worker says it holds in doubt; 0: none.
+  Version in_doubt() const {
+    return memory_ == MemoryState::kInDoubt ? Version(request_.held_version()) : Version();
+  }
 
  private:
   enum class Step : std::uint8_t { kRequest, kLayout, kCheck, kBuffers, kFinished };

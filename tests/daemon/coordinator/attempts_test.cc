@@ -188,7 +188,8 @@ TEST_CASE("a daemon that serves both ends copies region to region", "[control][c
   const auto plan = std::get<Plan>(Solve(job));
   PrepareAttempt message{kAttempt, "gqa", "engine0", Version(1), plan.fingerprint, {}, {}, {}};
   message.plan = MakePlanPart(job, plan, "engine0", "n1");
-  message.epochs = {{"policy/0", Epoch(3)}, {"engine0/0", Epoch(3)}};
+  const WorkerGeneration generation{Incarnation(5), Epoch(3)};
+  message.workers = {{"policy/0", generation}, {"engine0/0", generation}};
   world.Say(message);
   const AttemptWork& work = world.works.at(kAttempt);
   REQUIRE(work.copies.size() == 1);
@@ -211,16 +212,20 @@ TEST_CASE("nothing stale is prepared", "[control][coordinator]") {
     return Text(failures.front().status);
   };
   SECTION("another epoch: both numbers are named") {
-    message.epochs["engine0/1"] = Epoch(4);
+    message.workers["engine0/1"].epoch = Epoch(4);
     REQUIRE(refused() ==
             "worker engine0/1 is registered with epoch 3, the attempt speaks of epoch 4");
   }
+  SECTION("another start of the worker: both numbers are named") {
+    message.workers["engine0/1"].incarnation = Incarnation(6);
+    REQUIRE(refused() == "worker engine0/1 has incarnation 5, the attempt speaks of incarnation 6");
+  }
   SECTION("a worker that is not here") {
-    message.epochs["engine0/7"] = Epoch(3);
+    message.workers["engine0/7"] = {Incarnation(5), Epoch(3)};
     REQUIRE(refused() == "worker engine0/7 has no session on node n1");
   }
   SECTION("a worker of the plan that the leader gave no epoch of") {
-    message.epochs.erase("engine0/1");
+    message.workers.erase("engine0/1");
     REQUIRE_THAT(refused(), Contains("the plan speaks of worker engine0/1"));
   }
   SECTION("a plan that was never sent") {
@@ -254,6 +259,7 @@ TEST_CASE("the second version lowers nothing and needs no plan sent", "[control]
   for (int rank = 0; rank < 2; ++rank) {
     LocalWorker local;
     local.session = "r" + std::to_string(rank);
+    local.incarnation = Incarnation(5);
     local.epoch = Epoch(3);
     local.registration =
         std::make_shared<const Registration>(RolloutRank("engine0", rank, 2, "n1"));

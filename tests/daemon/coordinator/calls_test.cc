@@ -117,11 +117,14 @@ TEST_CASE("a staged Receive is never aborted by its deadline: its outcome is in 
   REQUIRE((*receive)->status.code() == absl::StatusCode::kUnavailable);
   REQUIRE(Text((*receive)->status) ==
           "staged version 1, outcome unknown: the leader has not decided in time");
-  REQUIRE(world.log.back() == "go");
+  REQUIRE((*receive)->in_doubt);
+  REQUIRE(world.log.back() == "staged r1");
   REQUIRE(world.Take<AttemptFailed>().empty());
-  // The leader's word still counts.
+  // The leader's word still counts, and the client hears of it.
   world.Say(CommitAttempt{kAttempt});
   REQUIRE(world.Take<AttemptCommitted>().size() == 1);
+  REQUIRE(world.outcomes.at("r0") == std::pair{Version(1), true});
+  REQUIRE(world.outcomes.count("r1") == 0);  // is in Receive, and gets its answer
 }
 
 TEST_CASE("a Publish past its deadline ends with the leader's word", "[control][coordinator]") {
@@ -187,12 +190,17 @@ TEST_CASE("a lost leader ends every call, and what is staged differently from wh
     world.Say(GoAttempt{kAttempt});
     world.Settle();
     lose();
+    REQUIRE_FALSE(first->has_value());
+    REQUIRE(world.log.back() == "staged r1");
+    world.timers.Advance(seconds(5));
     REQUIRE_THAT(Text((*first)->status), Contains("staged version 1, outcome unknown"));
-    REQUIRE(world.log.back() == "finish");
+    REQUIRE((*first)->in_doubt);
+    REQUIRE(world.log.back() == "staged r1");  // kept: the next leader may say commit
     world.coordinator().OnLeaderConnected();
     const RegisterWorker replayed = world.Take<RegisterWorker>().back();
     REQUIRE(replayed.memory == MemoryState::kInDoubt);
     REQUIRE(replayed.held_version == Version(1));
+    REQUIRE(replayed.attempt == kAttempt);
   }
   SECTION("the commit was heard: that is OK") {
     world.Say(PrepareFor("n1", 1));

@@ -42,10 +42,10 @@ class Driver {
     busy_ = true;
     joined_ = false;
     world_.Open(node_, session_, registration_, world_size_,
-                [this, life = lives_](const absl::Status& status) {
+                [this, life = lives_](const SessionOpened& opened) {
                   if (life != lives_) return;
                   busy_ = false;
-                  joined_ = status.ok();
+                  joined_ = opened.status.ok();
                 });
   }
   /// Joins when it has to, else publishes or receives `version`.
@@ -107,18 +107,22 @@ struct Cluster {
       newest = version.version;
       if (version.state == "opening") return newest;
     }
+    newest = std::max(newest, tried);  // by leaders that are gone
     return Version(newest.value() + 1);
   }
   void Act(std::size_t worker) {
     const std::vector<VersionSnapshot> newest = world.leader().Versions("gqa", 1);
     const bool offered = !newest.empty() && newest.front().state == "offered";
     const bool receives = !workers[worker].trainer();
-    workers[worker].Act(offered && receives ? newest.front().version : Next(), outcomes);
+    const Version version = offered && receives ? newest.front().version : Next();
+    tried = std::max(tried, version);
+    workers[worker].Act(version, outcomes);
   }
 
   ClusterWorld world;
   std::vector<Driver> workers;
   std::vector<std::shared_ptr<Outcome>> outcomes;
+  Version tried;  // the newest
 };
 
 /// A worker may be unsure, or gone; it may not be told that a version failed which its group has.
@@ -207,8 +211,10 @@ TEST_CASE("whatever dies, breaks or fails, every call ends and no two ranks disa
       world.timers.Advance(milliseconds(world.Draw(1500)));
     } else if (drawn < 992) {
       world.Connect(nodes[node]);
-    } else if (drawn < 996) {
+    } else if (drawn < 995) {
       cluster.workers[worker].Die();
+    } else if (drawn < 996) {
+      world.ReplaceLeader();
     } else if (round % 3 != 0) {
       world.Cut(nodes[node]);
     }
@@ -237,6 +243,7 @@ TEST_CASE("whatever dies, breaks or fails, every call ends and no two ranks disa
     INFO(outcome->status->ToString());
     REQUIRE(outcome->status->ok());
   }
+  world.timers.Advance(std::chrono::hours(1));  // what nobody can tell any more
   REQUIRE(world.leader().Waits().empty());
 }
 

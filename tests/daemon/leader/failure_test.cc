@@ -360,7 +360,7 @@ TEST_CASE("layers that no trainer holds are named, and nothing is committed",
   for (int own = 0; own < 30; ++own) builder.AddTensor(layer(own), Dtype::kBf16, {2, 2});
   builder.Rollout("engine0", 0, "n1");
   for (int own = 0; own < 30; ++own) builder.Holds(layer(own), {0, 0}, {2, 2});
-  REQUIRE(world.Join(n1, "r0", only(builder), 1, Version(4)).ok());
+  REQUIRE(world.Join(n1, "r0", only(builder), 1, {Version(4)}).ok());
 
   world.Accept(n1, "r0", 5);
   for (int rank = 0; rank < 4; ++rank) world.Publish(n0, "t" + std::to_string(rank), 5);

@@ -44,8 +44,9 @@ TEST_CASE("a version passes from offer to commit by the daemons' words, step by 
   REQUIRE(prepare.plan.has_value());
   REQUIRE(prepare.plan->moves.size() == 4);
   REQUIRE(prepare.fingerprint == prepare.plan->fingerprint);
-  REQUIRE(prepare.epochs ==
-          std::map<std::string, Epoch>{{"policy/0", Epoch(3)}, {"policy/1", Epoch(3)}});
+  const WorkerGeneration generation{Incarnation(5), Epoch(3)};
+  REQUIRE(prepare.workers == std::map<std::string, WorkerGeneration>{{"policy/0", generation},
+                                                                     {"policy/1", generation}});
   REQUIRE(prepare.peers.size() == 1);
   REQUIRE(prepare.peers.front().node == "n1");
   REQUIRE(prepare.peers.front().data_address == "address of n1");
@@ -135,7 +136,7 @@ TEST_CASE("a daemon on a new stream is sent the plan again", "[control][leader]"
   for (int rank = 0; rank < 2; ++rank) {
     const Registration registration = RolloutRank("engine0", rank, 2, "n1");
     const SessionId session = "r" + std::to_string(rank);
-    REQUIRE(world.Join(nodes.n1, session, registration, 2, Version(1)).ok());
+    REQUIRE(world.Join(nodes.n1, session, registration, 2, {Version(1)}).ok());
   }
   nodes.PublishAll(2);
   nodes.AcceptAll(2);

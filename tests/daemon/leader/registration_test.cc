@@ -186,8 +186,8 @@ TEST_CASE("a version held by a member is spent, whoever led before", "[control][
   LeaderWorld world({}, Term(8));
   const PeerId n0 = world.Attach("n0");
   const PeerId n1 = world.Attach("n1");
-  REQUIRE(world.Join(n0, "t0", TrainerRank(0, 1, "n0"), 1, Version(7)).ok());
-  REQUIRE(world.Join(n1, "r0", RolloutRank("engine0", 0, 1, "n1"), 1, Version(7)).ok());
+  REQUIRE(world.Join(n0, "t0", TrainerRank(0, 1, "n0"), 1, {Version(7)}).ok());
+  REQUIRE(world.Join(n1, "r0", RolloutRank("engine0", 0, 1, "n1"), 1, {Version(7)}).ok());
   world.Publish(n0, "t0", 7);
   REQUIRE(Text(world.PublishEnd(n0, "t0")->status) == "version 7 is not above 7 of job gqa");
   world.Publish(n0, "t0", 8);

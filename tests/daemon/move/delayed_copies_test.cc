@@ -73,6 +73,12 @@ class Daemon final : public LeaderLink, public AttemptRunner, public SessionNoti
                 std::function<void()> accepted) override {
     queue_.push_back(std::move(accepted));
   }
+  void NotifyStaged(const SessionId& /*session*/,
+                    Version /*version*/,
+                    AttemptId /*attempt*/) override {}
+  void NotifyOutcome(const SessionId& /*session*/,
+                     Version /*version*/,
+                     bool /*committed*/) override {}
 
  private:
   Queue& queue_;
@@ -142,8 +148,9 @@ class Deployment final : public PeerLinks {
     opening.buffers.push_back({buffer.name, std::move(region), 0});
     opening.registration = std::move(registration);
     std::optional<absl::Status> joined;
-    daemon.coordinator.OpenSession(std::move(opening), timers_.Now() + std::chrono::seconds(10),
-                                   [&joined](absl::Status status) { joined = std::move(status); });
+    daemon.coordinator.OpenSession(
+        std::move(opening), timers_.Now() + std::chrono::seconds(10),
+        [&joined](const SessionOpened& opened) { joined = opened.status; });
     DriveUntil([&joined] { return joined.has_value(); });
     REQUIRE(joined->ok());
     return memory;

@@ -171,7 +171,7 @@ class PlannedWorld {
         if (peer_name != name) message.peers.push_back(peer->Address());
       }
       for (const PlanWorker& worker : part.workers) {
-        if (worker.node == name) message.epochs[worker.name.ToString()] = Epoch(1);
+        if (worker.node == name) message.workers[worker.name.ToString()] = {{}, Epoch(1)};
       }
       HeldPlan held(std::move(part), name, kTestChunk / 16);
       all.push_back({node, held.Bind(message, workers_[name]).value()});

@@ -40,7 +40,9 @@ RegisterWorker WorkerOf(const std::string& group, Registration registration) {
           Epoch(1),
           Version(0),
           MemoryState::kEmpty,
+          AttemptId(),
           std::make_shared<const Registration>(std::move(registration)),
+          {},
           {}};
 }
 

@@ -49,8 +49,10 @@ std::vector<ToLeader> AllToLeader() {
                          Epoch(2),
                          Version(6),
                          MemoryState::kInDoubt,
+                         AttemptId(77),
                          SomeRegistration(),
-                         {}},
+                         {},
+                         {{"engine0", Version(5)}}},
           UnregisterWorker{kSession, "worker engine0/0 (pid 1) closed its connection"},
           PublishVersion{kSession, Version(3), "step 30"},
           AcceptVersion{kSession, Version(3)},
@@ -64,19 +66,21 @@ std::vector<ToLeader> AllToLeader() {
 }
 
 std::vector<FromLeader> AllFromLeader() {
-  const PrepareAttempt prepare{AttemptId(77),
-                               "job",
-                               "engine0",
-                               Version(3),
-                               Fingerprint(123),
-                               SomePlanPart(),
-                               {{"n0", Incarnation(9), "address"}},
-                               {{"engine0/0", Epoch(2)}, {"policy/0", Epoch(0)}}};
+  const PrepareAttempt prepare{
+      AttemptId(77),
+      "job",
+      "engine0",
+      Version(3),
+      Fingerprint(123),
+      SomePlanPart(),
+      {{"n0", Incarnation(9), "address"}},
+      {{"engine0/0", {Incarnation(5), Epoch(2)}}, {"policy/0", {Incarnation(6), Epoch(0)}}}};
   PrepareAttempt known = prepare;
   known.plan.reset();
   return {Welcome{Incarnation(8)},
           WorkerRegistered{kSession, absl::OkStatus()},
           WorkerRegistered{kSession, absl::AlreadyExistsError("engine0/0")},
+          VersionOutcome{kSession, Version(3), true},
           VersionOffered{"job", "engine0", Version(3)},
           VersionFailed{"job", "engine0", Version(3), absl::AbortedError("policy/0 is gone")},
           prepare,
@@ -129,24 +133,35 @@ TEST_CASE("Every message from the leader survives the wire", "[rpc][convert]") {
 }
 
 TEST_CASE("A registration arrives as it was", "[rpc][convert]") {
-  const RegisterWorker sent{
-      kSession, Incarnation(5), 4, Epoch(2), Version(6), MemoryState::kValid, SomeRegistration(),
-      {}};
+  const RegisterWorker sent{kSession,
+                            Incarnation(5),
+                            4,
+                            Epoch(2),
+                            Version(6),
+                            MemoryState::kInDoubt,
+                            AttemptId(77),
+                            SomeRegistration(),
+                            {},
+                            {{"engine1", Version(5)}}};
   const absl::StatusOr<ToLeader> read = ToLeaderFromProto(ToProto(ToLeader(sent), kTerm));
   REQUIRE(read.ok());
   const auto& received = std::get<RegisterWorker>(*read);
   REQUIRE(*received.registration == *sent.registration);
   REQUIRE(received.contents == ContentsId{});
-  REQUIRE(received.memory == MemoryState::kValid);
+  REQUIRE(received.memory == MemoryState::kInDoubt);
+  REQUIRE(received.attempt == AttemptId(77));
+  REQUIRE(received.commits.size() == 1);
+  REQUIRE(received.commits.front().group == "engine1");
+  REQUIRE(received.commits.front().version == Version(5));
   REQUIRE(received.held_version == Version(6));
   REQUIRE(received.epoch == Epoch(2));
 }
 
 TEST_CASE("A registration by digest says who the worker is and no more", "[rpc][convert]") {
   const ContentsId contents{std::string(32, 'd'), 1'000'000};
-  const RegisterWorker sent{kSession,           Incarnation(5), 4,
-                            Epoch(2),           Version(6),     MemoryState::kValid,
-                            SomeRegistration(), contents};
+  const RegisterWorker sent{
+      kSession, Incarnation(5),     4,        Epoch(2), Version(6), MemoryState::kValid,
+      {},       SomeRegistration(), contents, {}};
   const v1::ClusterRequest wire = ToProto(ToLeader(sent), kTerm);
   REQUIRE(wire.ByteSizeLong() < 200);
   const absl::StatusOr<ToLeader> read = ToLeaderFromProto(wire);
@@ -174,9 +189,9 @@ TEST_CASE("A plan part arrives as it was, and stays away when it was left out", 
     return std::get<PrepareAttempt>(*FromLeaderFromProto(ToProto(message, kTerm)));
   };
   const std::vector<FromLeader> all = AllFromLeader();
-  REQUIRE(read(all[5]).plan == SomePlanPart());
-  REQUIRE_FALSE(read(all[6]).plan.has_value());
-  REQUIRE(read(all[6]).epochs == std::get<PrepareAttempt>(all[6]).epochs);
+  REQUIRE(read(all[6]).plan == SomePlanPart());
+  REQUIRE_FALSE(read(all[7]).plan.has_value());
+  REQUIRE(read(all[7]).workers == std::get<PrepareAttempt>(all[7]).workers);
 }
 
 template <typename Wire>
@@ -211,6 +226,8 @@ TEST_CASE("A message to the leader that is wrong is refused by its field", "[rpc
       {"version: 0", 4, [](W& w) { w.mutable_accept()->set_version(0); }},
       {"attempt: 0", 6, [](W& w) { w.mutable_prepared()->set_attempt(0); }},
       {"status: OK in a failure", 8, [](W& w) { w.mutable_failed()->clear_status(); }},
+      {"commits.group: is empty", 1,
+       [](W& w) { w.mutable_register_worker()->mutable_commits(0)->clear_group(); }},
       {"body: is none", 11, [](W& w) { w.clear_body(); }},
   };
   for (const Spoiled<W>& bad : cases) {
@@ -227,18 +244,23 @@ TEST_CASE("A message from the leader that is wrong is refused by its field", "[r
   using W = v1::ClusterReply;
   const std::vector<Spoiled<W>> cases = {
       {"session: 0 characters", 1, [](W& w) { w.mutable_worker_registered()->clear_session(); }},
-      {"group: is empty", 3, [](W& w) { w.mutable_version_offered()->clear_group(); }},
-      {"status: OK in a failure", 4, [](W& w) { w.mutable_version_failed()->clear_status(); }},
-      {"attempt: 0", 5, [](W& w) { w.mutable_prepare()->set_attempt(0); }},
-      {"src", 5, [](W& w) { w.mutable_prepare()->mutable_plan()->mutable_moves(0)->set_src(9); }},
-      {"peers.node", 5, [](W& w) { w.mutable_prepare()->mutable_peers(0)->clear_node(); }},
-      {"status: OK in an abort", 9, [](W& w) { w.mutable_abort()->clear_status(); }},
-      {"wait_seconds", 10,
+      {"group: is empty", 4, [](W& w) { w.mutable_version_offered()->clear_group(); }},
+      {"status: OK in a failure", 5, [](W& w) { w.mutable_version_failed()->clear_status(); }},
+      {"attempt: 0", 6, [](W& w) { w.mutable_prepare()->set_attempt(0); }},
+      {"src", 6, [](W& w) { w.mutable_prepare()->mutable_plan()->mutable_moves(0)->set_src(9); }},
+      {"version: 0", 3, [](W& w) { w.mutable_version_outcome()->clear_version(); }},
+      {"incarnations: has none of engine0/0", 6,
+       [](W& w) { w.mutable_prepare()->mutable_incarnations()->erase("engine0/0"); }},
+      {"incarnations: has 3 workers", 6,
+       [](W& w) { (*w.mutable_prepare()->mutable_incarnations())["engine0/9"] = 1; }},
+      {"peers.node", 6, [](W& w) { w.mutable_prepare()->mutable_peers(0)->clear_node(); }},
+      {"status: OK in an abort", 10, [](W& w) { w.mutable_abort()->clear_status(); }},
+      {"wait_seconds", 11,
        [](W& w) {
          w.mutable_finish_publish()->set_wait_seconds(std::numeric_limits<double>::quiet_NaN());
        }},
-      {"move_seconds: -1", 11, [](W& w) { w.mutable_finish_receive()->set_move_seconds(-1); }},
-      {"body: is none", 12, [](W& w) { w.clear_body(); }},
+      {"move_seconds: -1", 12, [](W& w) { w.mutable_finish_receive()->set_move_seconds(-1); }},
+      {"body: is none", 13, [](W& w) { w.clear_body(); }},
   };
   for (const Spoiled<W>& bad : cases) {
     W wire = ToProto(AllFromLeader()[bad.sample], kTerm);

@@ -17,15 +17,16 @@ class FakeCalls final : public SessionCalls {
  public:
   void OpenSession(SessionOpening opening,
                    Clock::time_point /*deadline*/,
-                   std::function<void(absl::Status)> done) override {
+                   std::function<void(SessionOpened)> done) override {
     const SessionId session = opening.session;
+    const MemoryState memory = outcome.value_or(opening.memory);
     openings.emplace(session, std::move(opening));
     if (hold_openings) {
       held_opening = std::move(done);
       return;
     }
     if (!open_status.ok()) openings.erase(session);
-    done(open_status);
+    done({open_status, memory});
   }
   void Publish(const SessionId& /*session*/,
                Version version,
@@ -55,7 +56,8 @@ class FakeCalls final : public SessionCalls {
 
   absl::Status open_status;
   bool hold_openings = false;
-  std::function<void(absl::Status)> held_opening;
+  std::function<void(SessionOpened)> held_opening;
+  std::optional<MemoryState> outcome;            // of what the next to open holds in doubt
   std::map<SessionId, SessionOpening> openings;  // of sessions that are open
   std::map<SessionId, std::string> closed;       // with the reason
   std::map<std::uint64_t, std::function<void(PublishResult)>> publishes;

@@ -157,7 +157,7 @@ TEST_CASE("A session that ends while it is being opened is closed", "[rpc][local
   REQUIRE(fixture.Empties());
   fixture.thread().Ask([&] {
     CHECK(fixture.calls().closed.size() == 1);
-    fixture.calls().held_opening(absl::OkStatus());
+    fixture.calls().held_opening({});
     return true;
   });
 }

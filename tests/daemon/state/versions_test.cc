@@ -45,18 +45,23 @@ TEST_CASE("states have the words of status", "[control][state]") {
 }
 
 TEST_CASE("an attempt id changes with everything that makes the attempt", "[control][state]") {
-  const AttemptKey key{Term(1),        "gqa",
-                       "engine0",      Version(3),
-                       Fingerprint(9), {{{"engine0", 0}, Epoch(1)}, {{"policy", 0}, Epoch(1)}}};
+  const AttemptKey key{
+      Term(1),
+      "gqa",
+      "engine0",
+      Version(3),
+      Fingerprint(9),
+      {{{"engine0", 0}, {Incarnation(1), Epoch(1)}}, {{"policy", 0}, {Incarnation(1), Epoch(1)}}}};
   REQUIRE(MakeAttemptId(key) == MakeAttemptId(key));
-  std::vector<AttemptKey> others(8, key);
+  std::vector<AttemptKey> others(9, key);
   others[0].term = Term(2);
   others[1].job = "gq";
   others[2].group = "engine1";
   others[3].version = Version(4);
   others[4].fingerprint = Fingerprint(10);
-  others[5].epochs[{"engine0", 0}] = Epoch(2);
-  others[6].epochs.erase({"policy", 0});
+  others[5].workers[{"engine0", 0}].epoch = Epoch(2);
+  others[6].workers.erase({"policy", 0});
+  others[8].workers[{"engine0", 0}].incarnation = Incarnation(2);
   others[7].job = "gqae";
   others[7].group = "ngine0";
   std::set<AttemptId> ids{MakeAttemptId(key)};

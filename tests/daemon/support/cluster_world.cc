@@ -8,6 +8,12 @@
 #include "tests/support/catch.h"
 
 namespace wb::test {
+namespace {
+
+// Nobody is given up while others hold a version in doubt: no two ranks may ever disagree.
+const LeaderOptions kOptions{.rejoin_timeout = std::chrono::hours(1)};
+
+}  // namespace
 
 /// One daemon: its coordinator, and everything around it.
 class ClusterWorld::Node final : public LeaderLink, public AttemptRunner, public SessionNotices {
@@ -57,6 +63,12 @@ class ClusterWorld::Node final : public LeaderLink, public AttemptRunner, public
                 std::function<void()> accepted) override {
     if (world_.Draw(100) >= world_.chance_of_lost_notice) reports.push_back(std::move(accepted));
   }
+  void NotifyStaged(const SessionId& /*session*/,
+                    Version /*version*/,
+                    AttemptId /*attempt*/) override {}
+  void NotifyOutcome(const SessionId& /*session*/,
+                     Version /*version*/,
+                     bool /*committed*/) override {}
 
  private:
   void Report(std::function<void()> fine, AttemptId id) {
@@ -80,7 +92,7 @@ class ClusterWorld::Node final : public LeaderLink, public AttemptRunner, public
 ClusterWorld::ClusterWorld(std::mt19937_64& rng, const std::vector<std::string>& nodes)
     : rng_(rng) {
   spdlog::set_level(spdlog::level::off);
-  leader_ = std::make_unique<Leader>(timers, *this, Term(1), Incarnation(1), LeaderOptions{});
+  leader_ = std::make_unique<Leader>(timers, *this, Term(term_), Incarnation(term_), kOptions);
   for (const std::string& node : nodes) {
     nodes_[node] = std::make_unique<Node>(*this, node);
     Connect(node);
@@ -101,7 +113,7 @@ void ClusterWorld::Open(const std::string& node,
                         const SessionId& session,
                         const Registration& registration,
                         int world_size,
-                        std::function<void(absl::Status)> done) {
+                        std::function<void(SessionOpened)> done) {
   SessionOpening opening;
   opening.session = session;
   opening.world_size = world_size;
@@ -149,6 +161,19 @@ void ClusterWorld::Cut(const std::string& name) {
   node.down.clear();
   node.coordinator.OnLeaderLost(absl::UnavailableError("cut"));
   leader_->OnPeerLost(old, absl::UnavailableError("cut"));
+}
+
+void ClusterWorld::ReplaceLeader() {
+  leader_.reset();
+  for (const auto& [name, node] : nodes_) {
+    if (!node->peer.has_value()) continue;
+    node->peer.reset();
+    node->up.clear();
+    node->down.clear();
+    node->coordinator.OnLeaderLost(absl::UnavailableError("the leader was killed"));
+  }
+  ++term_;
+  leader_ = std::make_unique<Leader>(timers, *this, Term(term_), Incarnation(term_), kOptions);
 }
 
 void ClusterWorld::Connect(const std::string& name) {

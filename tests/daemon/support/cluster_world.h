@@ -38,7 +38,7 @@ class ClusterWorld final : public PeerLinks {
             const SessionId& session,
             const Registration& registration,
             int world_size,
-            std::function<void(absl::Status)> done);
+            std::function<void(SessionOpened)> done);
   /// A number in [0, below).
   int Draw(int below);
   /// Delivers one thing that is under way, drawn; false when there is none.
@@ -47,6 +47,8 @@ class ClusterWorld final : public PeerLinks {
   void Settle(std::chrono::milliseconds time);
   /// Breaks the stream of a node: both ends hear of it, what was under way is lost.
   void Cut(const std::string& node);
+  /// The leader's process dies with all it knows; another one starts, without streams.
+  void ReplaceLeader();
   /// Gives a node without stream a new one.
   void Connect(const std::string& node);
 
@@ -61,6 +63,7 @@ class ClusterWorld final : public PeerLinks {
   std::unique_ptr<Leader> leader_;
   std::map<std::string, std::unique_ptr<Node>> nodes_;
   std::uint64_t next_peer_ = 1;
+  std::uint64_t term_ = 1;
   std::set<AttemptId> committed_;  // by the leader's word
   std::set<AttemptId> aborted_;
 };

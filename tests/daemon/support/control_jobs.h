@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 
+#include "daemon/state/cluster_messages.h"
 #include "planner/model/registration.h"
 
 namespace wb::test {
@@ -17,6 +18,13 @@ namespace wb::test {
                                        int rank,
                                        int ranks,
                                        const std::string& node);
+
+/// What a worker says it holds when it joins.
+struct HeldBefore {
+  Version version = {};
+  MemoryState memory = version == Version() ? MemoryState::kEmpty : MemoryState::kValid;
+  AttemptId attempt = {};
+};
 
 /// A status's text.
 [[nodiscard]] inline std::string Text(const absl::Status& status) {

@@ -32,12 +32,15 @@ DaemonWorld::DaemonWorld(const std::string& node)
 std::shared_ptr<DaemonWorld::Opened> DaemonWorld::Open(const SessionId& session,
                                                        const Registration& registration,
                                                        int world_size,
-                                                       std::uint64_t epoch) {
+                                                       const HeldBefore& held) {
   SessionOpening opening;
   opening.session = session;
   opening.incarnation = Incarnation(5);
   opening.world_size = world_size;
-  opening.epoch = Epoch(epoch);
+  opening.epoch = Epoch(3);
+  opening.held_version = held.version;
+  opening.memory = held.memory;
+  opening.attempt = held.attempt;
   opening.registration = registration;
   for (const Buffer& buffer : registration.layout.buffers) {
     absl::StatusOr<Region> region = Region::AllocateArena(4096);
@@ -46,9 +49,10 @@ std::shared_ptr<DaemonWorld::Opened> DaemonWorld::Open(const SessionId& session,
   }
   auto opened = std::make_shared<Opened>();
   coordinator_.OpenSession(std::move(opening), In(std::chrono::seconds(5)),
-                           [opened](const absl::Status& status) {
+                           [opened](const SessionOpened& answer) {
                              REQUIRE_FALSE(opened->status.has_value());
-                             opened->status = status;
+                             opened->status = answer.status;
+                             opened->memory = answer.memory;
                            });
   return opened;
 }
@@ -136,6 +140,19 @@ void DaemonWorld::NotifyGo(const SessionId& session,
   notices.emplace_back(session, std::move(accepted));
 }
 
+void DaemonWorld::NotifyStaged(const SessionId& session, Version version, AttemptId attempt) {
+  log.push_back("staged " + session);
+  for (const ToLeader& message : sent_) {
+    const auto* told = std::get_if<AttemptStaged>(&message);
+    REQUIRE((told == nullptr || told->attempt != attempt));  // the client hears of it first
+  }
+  staged[session] = version;
+}
+
+void DaemonWorld::NotifyOutcome(const SessionId& session, Version version, bool committed) {
+  outcomes[session] = {version, committed};
+}
+
 void OpenEngine(DaemonWorld& world) {
   world.coordinator().OnLeaderConnected();
   for (int rank = 0; rank < 2; ++rank) {
@@ -162,7 +179,8 @@ PrepareAttempt PrepareFor(const std::string& node, std::uint64_t version, bool w
   const std::string other = node == "n1" ? "n0" : "n1";
   message.peers.push_back({other, Incarnation(1), "address of " + other});
   const std::string group = node == "n1" ? "engine0" : "policy";
-  message.epochs = {{group + "/0", Epoch(3)}, {group + "/1", Epoch(3)}};
+  const WorkerGeneration generation{Incarnation(5), Epoch(3)};
+  message.workers = {{group + "/0", generation}, {group + "/1", generation}};
   return message;
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 
 #include "daemon/move/coordinator.h"
+#include "tests/daemon/support/control_jobs.h"
 #include "tests/support/manual_timers.h"
 
 namespace wb::test {
@@ -36,6 +37,8 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
   std::map<AttemptId, AttemptWork> works;
   std::map<RegionId, std::uint64_t> regions;  // bytes of those that are open
   std::vector<std::pair<SessionId, std::function<void()>>> notices;
+  std::map<SessionId, Version> staged;                     // what clients were told last
+  std::map<SessionId, std::pair<Version, bool>> outcomes;  // likewise: version, committed
 
   Coordinator& coordinator() { return coordinator_; }
   Timers::Clock::time_point In(std::chrono::milliseconds wait) const { return timers.Now() + wait; }
@@ -43,11 +46,12 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
   /// Opens a session; the status is set once it is answered.
   struct Opened {
     std::optional<absl::Status> status;
+    MemoryState memory = MemoryState::kEmpty;
   };
   std::shared_ptr<Opened> Open(const SessionId& session,
                                const Registration& registration,
                                int world_size,
-                               std::uint64_t epoch = 3);
+                               const HeldBefore& held = {});
   /// Calls with a deadline of 10 s unless said otherwise; the result is set once.
   template <typename Result>
   using Pending = std::shared_ptr<std::optional<Result>>;
@@ -91,6 +95,8 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
   void Finish(AttemptId attempt) override;
   // SessionNotices
   void NotifyGo(const SessionId& session, Version version, std::function<void()> accepted) override;
+  void NotifyStaged(const SessionId& session, Version version, AttemptId attempt) override;
+  void NotifyOutcome(const SessionId& session, Version version, bool committed) override;
 
  private:
   static constexpr std::chrono::milliseconds kDeadline{10'000};

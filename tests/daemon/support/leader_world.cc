@@ -23,14 +23,17 @@ absl::Status LeaderWorld::Join(PeerId peer,
                                const SessionId& session,
                                const Registration& registration,
                                int world_size,
-                               Version held) {
+                               const HeldBefore& held,
+                               std::vector<GroupCommit> commits) {
   RegisterWorker call;
   call.session = session;
   call.incarnation = Incarnation(5);
   call.world_size = world_size;
   call.epoch = Epoch(3);
-  call.held_version = held;
-  call.memory = held == Version() ? MemoryState::kEmpty : MemoryState::kValid;
+  call.held_version = held.version;
+  call.memory = held.memory;
+  call.attempt = held.attempt;
+  call.commits = std::move(commits);
   call.registration = std::make_shared<const Registration>(registration);
   Say(peer, call);
   const std::vector<WorkerRegistered> answers = Take<WorkerRegistered>(peer);

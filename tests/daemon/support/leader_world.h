@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 
 #include "daemon/leader/leader.h"
+#include "tests/daemon/support/control_jobs.h"
 #include "tests/support/manual_timers.h"
 
 namespace wb::test {
@@ -44,7 +45,8 @@ class LeaderWorld final : public PeerLinks {
                     const SessionId& session,
                     const Registration& registration,
                     int world_size,
-                    Version held = Version());
+                    const HeldBefore& held = {},
+                    std::vector<GroupCommit> commits = {});
   void Publish(PeerId peer, const SessionId& session, std::uint64_t version) {
     Say(peer, PublishVersion{session, Version(version), ""});
   }
