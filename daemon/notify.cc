@@ -26,7 +26,7 @@ absl::Status NotifyServiceManager(const std::string& socket, const std::string& 
   if (socket.front() == '@') address.sun_path[0] = '\0';
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket.size());
   const FdHandle sender(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!sender || ::sendto(sender.get(), state.data(), state.size(), MSG_NOSIGNAL,
+  if (!sender || ::sendto(sender.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
                           reinterpret_cast<const sockaddr*>(&address), length) < 0) {
     return absl::UnavailableError(
         absl::StrCat("NOTIFY_SOCKET ", socket, ": ", std::generic_category().message(errno)));
