@@ -59,9 +59,10 @@ class Happening {
 }  // namespace
 
 struct Daemon::State {
-  State(DaemonOptions given, DaemonIdentity self)
+  State(DaemonOptions given, DaemonIdentity self, DaemonSeams between)
       : options(std::move(given)),
         identity(std::move(self)),
+        seams(std::move(between)),
         started(std::chrono::steady_clock::now()) {}
   ~State() { Stop(); }
   State(const State&) = delete;
@@ -80,6 +81,7 @@ struct Daemon::State {
 
   const DaemonOptions options;
   const DaemonIdentity identity;
+  const DaemonSeams seams;
   const std::chrono::steady_clock::time_point started;
   TcpAddress leader_address;
   std::shared_ptr<const TlsIdentity> tls;  // null: none
@@ -123,6 +125,7 @@ absl::Status Daemon::State::StartMover() {
   mover_options.transports = options.data_transports;
   mover_options.copy_threads = options.copy_threads;
   mover_options.verify = options.integrity_wire;
+  mover_options.between = seams.fabric;
   relay = std::make_unique<MoverRelay>(*control_loop);
   WB_ASSIGN_OR_RETURN(mover, Mover::Start(mover_options, *relay));
   return absl::OkStatus();
@@ -172,7 +175,8 @@ absl::Status Daemon::State::OpenDoors() {
   coordinator_options.node = options.node;
   coordinator_options.incarnation = identity.incarnation;
   coordinator_options.decision_grace = options.timeouts_decision;
-  coordinator = std::make_unique<Coordinator>(*control_loop, *client, coordinator_options);
+  LeaderLink& link = seams.to_leader ? seams.to_leader(*client, *control_loop) : *client;
+  coordinator = std::make_unique<Coordinator>(*control_loop, link, coordinator_options);
   coordinator->SetRunner(mover.get());
   relay->SetCoordinator(coordinator.get());
 
@@ -190,7 +194,7 @@ absl::Status Daemon::State::OpenDoors() {
   coordinator->SetNotices(door.get());
   const std::string leader_text = leader_address.ToString();
   readiness = std::make_unique<Readiness>(leader_text, identity.tell);
-  readiness->SetNext(coordinator.get());
+  readiness->SetNext(seams.from_leader ? &seams.from_leader(*coordinator) : coordinator.get());
   if (identity.tell) identity.tell(absl::StrCat("waiting for the leader ", leader_text));
   client->Start(*readiness);
   return absl::OkStatus();
@@ -245,9 +249,10 @@ Daemon::Daemon() = default;
 Daemon::~Daemon() = default;
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& options,
-                                                      DaemonIdentity identity) {
+                                                      DaemonIdentity identity,
+                                                      const DaemonSeams& seams) {
   std::unique_ptr<Daemon> daemon(new Daemon());
-  daemon->state_ = std::make_unique<State>(options, std::move(identity));
+  daemon->state_ = std::make_unique<State>(options, std::move(identity), seams);
   State& state = *daemon->state_;
   // The lock first: nothing is bound while another daemon may hold the directory.
   WB_ASSIGN_OR_RETURN(RunDir run_dir, RunDir::Open(options.run_dir));

@@ -16,6 +16,25 @@
 
 namespace wb {
 
+class EventLoop;
+class Fabric;
+class LeaderEvents;
+class LeaderLink;
+class RegionTable;
+
+/// Where a test's daemon puts something of its own between two parts of a daemon: each is given the
+/// real part and returns what is used in its place, which outlives the daemon. All empty in the
+/// product.
+struct DaemonSeams {
+  /// Between the coordinator and its way to the leader, and back. Used on `control`, the loop of
+  /// both; called before it runs.
+  std::function<LeaderLink&(LeaderLink& link, EventLoop& control)> to_leader = {};
+  std::function<LeaderEvents&(LeaderEvents& coordinator)> from_leader = {};
+  /// Between the mover and its fabric; called on the mover's thread.
+  std::function<std::unique_ptr<Fabric>(std::unique_ptr<Fabric> fabric, const RegionTable& regions)>
+      fabric = {};
+};
+
 /// What distinguishes this process from every other; drawn by main.
 struct DaemonIdentity {
   Incarnation incarnation;
@@ -39,7 +58,8 @@ struct DaemonIdentity {
 class Daemon {
  public:
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const DaemonOptions& options,
-                                                       DaemonIdentity identity);
+                                                       DaemonIdentity identity,
+                                                       const DaemonSeams& seams = {});
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
   ~Daemon();

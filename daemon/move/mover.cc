@@ -77,7 +77,7 @@ struct Mover::State {
 
   // The loop's thread only; made and destroyed there.
   RegionTable regions;
-  std::unique_ptr<UcxFabric> fabric;
+  std::unique_ptr<Fabric> fabric;
   std::unique_ptr<CopyPool> copies;
   std::unique_ptr<Executor> executor;
   bool broken = false;      // the fabric cannot be waited for any more
@@ -88,6 +88,7 @@ struct Mover::State {
 
 absl::Status Mover::State::Build() {
   WB_ASSIGN_OR_RETURN(fabric, UcxFabric::Create({options.interface, options.transports}, regions));
+  if (options.between) fabric = options.between(std::move(fabric), regions);
   WB_ASSIGN_OR_RETURN(copies, CopyPool::Create(options.copy_threads));
   ExecutorOptions execute;
   execute.node = options.node;

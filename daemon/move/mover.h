@@ -11,6 +11,7 @@
 
 #include "daemon/move/attempt_runner.h"
 #include "daemon/move/mover_counters.h"
+#include "transport/fabric.h"
 #include "transport/memory/region.h"
 
 namespace wb {
@@ -25,6 +26,8 @@ struct MoverOptions {
   int chunks_in_flight = 4;  // per lane
   int copy_threads = 1;
   bool verify = true;  // integrity: wire
+  /// A test's: is given the fabric, on the mover's thread, and returns what is used in its place.
+  std::function<std::unique_ptr<Fabric>(std::unique_ptr<Fabric>, const RegionTable&)> between = {};
 };
 
 /// The thread that owns the fabric and executes attempts. All methods are thread-safe: they post

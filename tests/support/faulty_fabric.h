@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -21,13 +23,27 @@ struct ReceiveFaults {
   std::set<std::uint64_t> drop;     // the announcement is never shown: it stays on its way
 };
 
-/// Another fabric with faults on its receiving side. Behaves like it otherwise.
-class FaultyFabric final : public Fabric {
+/// And to those it sends, which count likewise.
+struct SendFaults {
+  std::set<std::uint64_t> twice;  // sent a second time at once
+  std::set<std::uint64_t> late;   // sent after the one that follows it
+  std::set<std::uint64_t> fail;   // not sent: INTERNAL
+};
+
+/// Another fabric with faults. Behaves like it otherwise.
+class FaultyFabric : public Fabric {
  public:
   FaultyFabric(std::unique_ptr<Fabric> inner, const RegionTable& regions)
       : inner_(std::move(inner)), regions_(regions) {}
 
   void Inject(ReceiveFaults faults) { faults_ = std::move(faults); }
+  void InjectSends(SendFaults faults) { send_faults_ = std::move(faults); }
+  /// Payloads for which `where` is true are not shown until Release, unless their endpoint ends.
+  void HoldWhere(std::function<bool(std::uint64_t payload, EndpointId from)> where) {
+    hold_where_ = std::move(where);
+  }
+  /// Shows what is held, and holds nothing more.
+  void Release();
   /// While on, events of messages stay undelivered, as if the network were slow.
   void Withhold(bool on) { withhold_ = on; }
   /// Sends after this fail with `status` without being posted; OK ends it.
@@ -53,19 +69,49 @@ class FaultyFabric final : public Fabric {
     return inner_->Refuse(id, std::move(reason));
   }
   const LaneTraits* lane(EndpointId endpoint) const override { return inner_->lane(endpoint); }
-  void CloseForced(EndpointId endpoint) override { inner_->CloseForced(endpoint); }
+  void CloseForced(EndpointId endpoint) override;
   bool Progress(std::vector<FabricEvent>& events) override;
   int wakeup_fd() const override { return inner_->wakeup_fd(); }
   absl::StatusOr<bool> Arm() override { return inner_->Arm(); }
 
  private:
+  using Bytes = std::vector<std::byte>;
+  /// A payload that is held.
+  struct Unshown {
+    AnnouncementId id;
+    EndpointId from;
+    std::uint64_t payload = 0;
+    std::uint64_t bytes = 0;
+    Bytes header;
+  };
+  /// A payload that is sent late.
+  struct Unsent {
+    EndpointId endpoint;
+    Bytes header;
+    MemoryRef payload;
+    std::uint64_t tag = 0;
+  };
+
   absl::StatusOr<std::optional<Landing>> OnAnnouncement(const Announcement& announcement);
+  absl::StatusOr<std::optional<Landing>> Show(std::uint64_t payload,
+                                              const Announcement& announcement);
   void Note(std::uint64_t payload, const Landing& landing);
+  void Forget(EndpointId endpoint);
+  absl::Status SendPayload(const Unsent& send);
+  void SendLate();
+  /// Of a payload sent twice the first event is told, and not before the second has come.
+  bool AwaitsTwin(FabricEvent& event);
 
   std::unique_ptr<Fabric> inner_;
   const RegionTable& regions_;
   Receiver receiver_;
   ReceiveFaults faults_;
+  SendFaults send_faults_;
+  std::function<bool(std::uint64_t payload, EndpointId from)> hold_where_;
+  std::vector<Unshown> unshown_;
+  std::optional<Unsent> unsent_;
+  absl::flat_hash_map<std::uint64_t, std::optional<FabricEvent>> twins_;  // by tag: the first event
+  std::uint64_t sends_ = 0;
   bool withhold_ = false;
   absl::Status send_status_;
   std::uint64_t payloads_ = 0;

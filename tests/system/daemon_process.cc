@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include <poll.h>
@@ -13,7 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/support/catch.h"
 #include "tests/support/time_slack.h"
 #include "tests/support/whole_file.h"
 
@@ -25,9 +25,11 @@ FdHandle BindNotify(const std::string& path) {
   FdHandle socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  REQUIRE(path.size() < sizeof(address.sun_path));
+  if (path.size() >= sizeof(address.sun_path)) throw std::runtime_error(path + " is too long");
   std::memcpy(address.sun_path, path.data(), path.size());
-  REQUIRE(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    throw std::runtime_error("cannot bind " + path);
+  }
   return socket;
 }
 
@@ -58,7 +60,7 @@ DaemonProcess::DaemonProcess(Options options)
                          << options_.more;
 }
 
-bool DaemonProcess::Start() {
+bool DaemonProcess::Start(int control_fd) {
   child_.reset();
   said_.clear();
   std::filesystem::remove(log_);  // a child adds to it
@@ -72,7 +74,8 @@ bool DaemonProcess::Start() {
   absl::StatusOr<Child> child = Child::Start({.name = options_.node,
                                               .argv = std::move(argv),
                                               .environment = std::move(environment),
-                                              .log = log_});
+                                              .log = log_,
+                                              .control_fd = control_fd});
   if (!child.ok()) return false;
   child_.emplace(*std::move(child));
   return true;

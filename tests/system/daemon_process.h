@@ -30,8 +30,9 @@ class DaemonProcess {
   DaemonProcess(const DaemonProcess&) = delete;
   DaemonProcess& operator=(const DaemonProcess&) = delete;
 
-  /// Starts it; again after its end. False when it could not be run.
-  bool Start();
+  /// Starts it; again after its end. False when it could not be run. `control_fd` becomes its
+  /// kControlFd, for a binary that wants one.
+  bool Start(int control_fd = -1);
   /// Whether it says within `bound` that it is ready.
   bool Ready(std::chrono::milliseconds bound = std::chrono::seconds(10));
   /// Whether it tells the service manager NAME=VALUE within `bound`.
