@@ -1,0 +1,131 @@
+#include "tests/system/failures/cluster.h"
+
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include <poll.h>
+
+#include <grpcpp/client_context.h>
+
+#include "absl/strings/str_cat.h"
+#include "weightbridge/v1/status.grpc.pb.h"
+
+#include "client/wbctl/dial.h"
+#include "proto/v1.h"
+#include "tests/support/time_slack.h"
+
+namespace wb::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kPatience{10};
+
+/// Asks a daemon; nothing when it does not answer.
+template <typename Request, typename Reply>
+std::optional<Reply> Query(const DaemonProcess& daemon,
+                           grpc::Status (v1::StatusService::Stub::*call)(grpc::ClientContext*,
+                                                                         const Request&,
+                                                                         Reply*),
+                           const Request& request = {}) {
+  DaemonAddress address;
+  address.daemon = daemon.control();
+  const auto stub = v1::StatusService::NewStub(Dial(address).value());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + Slack(kPatience));
+  context.set_wait_for_ready(true);
+  Reply reply;
+  if (!((*stub).*call)(&context, request, &reply).ok()) return std::nullopt;
+  return reply;
+}
+
+/// For what only another process knows.
+template <typename Condition>
+void AwaitThat(const std::string& what, std::chrono::milliseconds bound, const Condition& holds) {
+  const auto deadline = Clock::now() + Slack(bound);
+  while (!holds()) {
+    if (Clock::now() > deadline) throw std::runtime_error("it does not come about that " + what);
+    ::poll(nullptr, 0, 5);
+  }
+}
+
+}  // namespace
+
+Cluster::Cluster(Options options) : options_(std::move(options)) {
+  AddDaemon("lead", kListen);
+  leader_ = daemon("lead").process().Said("X_WB_LEADER");
+  for (const char* node : {"n0", "n1", "n2"}) AddDaemon(node, "address: '" + leader_ + "'");
+  const auto add = [this](const std::string& group, int rank, int world, const std::string& node) {
+    const std::string name = absl::StrCat(group, "/", rank);
+    const auto worker =
+        workers_
+            .try_emplace(name, WorkerProcess::Options{folder_.path(),
+                                                      group == "policy" ? "trainer" : "rollout",
+                                                      daemon(node).process().worker_socket(), group,
+                                                      rank, world, options_.bytes})
+            .first;
+    Replace(worker->first);
+  };
+  add("policy", 0, 1, "n0");
+  add("engine0", 0, 2, "n1");
+  add("engine0", 1, 2, "n2");
+  add("engine1", 0, 1, "n2");
+}
+
+void Cluster::AddDaemon(const std::string& node, const std::string& leader) {
+  daemons_[node] = std::make_unique<HeldProcess>(DaemonProcess::Options{
+      .folder = folder_.path(), .node = node, .leader = leader, .more = options_.more});
+  daemons_[node]->Start();
+}
+
+void Cluster::Restart(const std::string& node) {
+  if (node == "lead") {
+    AddDaemon(node, "listen: '" + leader_ + "'");
+  } else {
+    daemon(node).Start();
+  }
+}
+
+void Cluster::AwaitLeader(const std::string& node, bool connected) {
+  AwaitThat(node + (connected ? " has a leader" : " has lost its leader"), kPatience, [&] {
+    const auto status =
+        Query(daemon(node).process(), &v1::StatusService::Stub::GetStatus, v1::StatusRequest());
+    return status.has_value() && status->leader_connected() == connected;
+  });
+}
+
+void Cluster::Replace(const std::string& name) {
+  worker(name).Start();
+  const nlohmann::json joined = worker(name).Ask("join 10000", kPatience);
+  if (joined.at("code") != "OK") throw std::runtime_error(name + ": " + joined.dump());
+}
+
+void Cluster::AwaitRollouts() {
+  AwaitThat("the leader knows all rollouts", kPatience, [this] {
+    const auto listed = Query(daemon("lead").process(), &v1::StatusService::Stub::ListWorkers,
+                              v1::WorkersRequest());
+    if (!listed.has_value()) return false;
+    std::size_t trainers = 0;
+    for (const v1::WorkerStatus& worker : listed->workers()) trainers += worker.group() == "policy";
+    return static_cast<std::size_t>(listed->workers_size()) - trainers == workers_.size() - 1;
+  });
+}
+
+void Cluster::AwaitDelivery(std::uint64_t version,
+                            const std::string& group,
+                            const std::string& state) {
+  AwaitThat(absl::StrCat("version ", version, " to ", group, " is ", state), kPatience, [&] {
+    const auto listed = Query(daemon("lead").process(), &v1::StatusService::Stub::ListVersions,
+                              v1::VersionsRequest());
+    if (!listed.has_value()) return false;
+    for (const v1::VersionStatus& one : listed->versions()) {
+      if (one.version() != version) continue;
+      for (const v1::DeliveryStatus& delivery : one.deliveries()) {
+        if (delivery.group() == group) return delivery.state() == state;
+      }
+    }
+    return false;
+  });
+}
+
+}  // namespace wb::test
