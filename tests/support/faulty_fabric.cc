@@ -101,7 +101,7 @@ bool FaultyFabric::AwaitsTwin(FabricEvent& event) {
     twin->second = std::move(event);
     return true;
   }
-  event = *std::move(twin->second);
+  if (twin->second->status.ok()) event = *std::move(twin->second);
   twins_.erase(twin);
   return false;
 }

@@ -99,7 +99,7 @@ class FaultyFabric : public Fabric {
   void Forget(EndpointId endpoint);
   absl::Status SendPayload(const Unsent& send);
   void SendLate();
-  /// Of a payload sent twice the first event is told, and not before the second has come.
+  /// Of a payload sent twice one event is told, the better one, when both have come.
   bool AwaitsTwin(FabricEvent& event);
 
   std::unique_ptr<Fabric> inner_;

@@ -163,7 +163,8 @@ const std::vector<Block>& Blocks() {
       {kLeader,
        kCut,
        {{{kRegistering}, "-", "OK", "-", "-", ""},
-        {{kOffered, kPrepared}, kCutOff, "UNAVAILABLE", kCutOff, kCutOff, "old"},
+        // Of the groups the one that the leader loses last may have been told to go.
+        {{kOffered, kPrepared}, kCutOff, "UNAVAILABLE", kCutOff, kCutOff, "old | invalid"},
         {kMoving, kCutOff, kCutOff, kCutOff, "OK", "invalid"},
         {{kStaged}, "OK | UNAVAILABLE outcome unknown", "OK", "OK", "OK", ""},
         {kDecided, "OK", "OK", "OK", "OK", ""}}},

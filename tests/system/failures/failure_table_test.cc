@@ -74,7 +74,7 @@ TEST_CASE("A trainer's failure at every stage of an update", "[system][failures]
   WalkTable(Victim::kTrainer);
 }
 
-TEST_CASE("A rollout's failure at every stage of an update", "[system][failures]") {
+TEST_CASE("A rollout's failure at every stage of an update", "[system][failures][field][case-93]") {
   WalkTable(Victim::kRollout);
 }
 
