@@ -24,7 +24,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/data_interface.h"
-#include "daemon/log_setup.h"
+#include "daemon/log/log_setup.h"
 #include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/tls_setup.h"
@@ -84,14 +84,6 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-/// A shell's UCX_* are for the programs it was set up for; every setting of ours is pinned. Before
-/// the first thread: this changes the environment.
-void DropUcxVariables(const std::string& node) {
-  const std::vector<std::string> dropped = DropInheritedUcxVariables();
-  if (dropped.empty()) return;
-  spdlog::warn("node={} dropped from the environment: {}", node, absl::StrJoin(dropped, ", "));
-}
-
 void Notify(const std::string& socket, const std::string& state) {
   if (socket.empty()) return;
   const absl::Status told = NotifyServiceManager(socket, state);
@@ -133,8 +125,14 @@ ExitCode Serve(const DaemonOptions& options, const DaemonSeams& seams) {
   const sigset_t signals = BlockSignals();
   RaiseDescriptorLimit();
   const std::string notify_socket = Variable("NOTIFY_SOCKET");
+  // A shell's UCX_* are for the programs it was set up for; every setting of ours is pinned. Before
+  // the first thread: this changes the environment.
+  const std::vector<std::string> dropped = DropInheritedUcxVariables();
   SetUpLog(options.log_level, options.log_json);
-  DropUcxVariables(options.node);
+  if (!dropped.empty()) {
+    spdlog::warn("node={} dropped from the environment: {}", options.node,
+                 absl::StrJoin(dropped, ", "));
+  }
   DaemonIdentity identity = DrawIdentity();
   identity.tell = [&notify_socket](const std::string& line) {
     Notify(notify_socket, "STATUS=" + line);
@@ -179,6 +177,7 @@ ExitCode Main(int argc, char** argv, const DaemonSeams& seams) {
 }  // namespace
 
 int RunDaemon(int argc, char** argv, const DaemonSeams& seams) {
+  KeepStandardDescriptors();
   try {
     return Main(argc, argv, seams);
   } catch (const std::exception& error) {

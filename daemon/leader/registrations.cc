@@ -49,8 +49,9 @@ void Registrations::Register(Peer& peer, RegisterWorker call) {
   const std::string name = call.registration->layout.name.ToString();
   const std::vector<GroupCommit> commits = std::move(call.commits);
   const absl::Status status = Admit(peer, std::move(call));
-  spdlog::info("job={} worker={} node={} session={} register: {}", job, name, peer.hello.node,
-               session, status.ToString());
+  spdlog::log(status.ok() ? spdlog::level::info : spdlog::level::warn,
+              "job={} worker={} node={} session={} register: {}", job, name, peer.hello.node,
+              session, status.ToString());
   // What a worker is in doubt about is told before it is let in, where it is known.
   if (status.ok()) doubts_.OnAdmitted(state_.jobs.at(job), session, commits);
   state_.peers.Send(peer.hello.node, WorkerRegistered{session, status});

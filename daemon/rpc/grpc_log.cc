@@ -5,17 +5,13 @@
 #include <grpc/support/log.h>
 #include <spdlog/spdlog.h>
 
-#include "daemon/rpc/repeated_lines.h"
-
 namespace wb {
 namespace {
 
 void ToOurLog(gpr_log_func_args* line) {
   const auto level =
       line->severity == GPR_LOG_SEVERITY_ERROR ? spdlog::level::warn : spdlog::level::debug;
-  static RepeatedLines repeated;
-  const auto more = repeated.Passes(line->message, RepeatedLines::Clock::now());
-  if (more.has_value()) spdlog::log(level, "grpc: {}{}", line->message, *more);
+  spdlog::log(level, "grpc: {}", line->message);
 }
 
 }  // namespace

@@ -36,7 +36,6 @@ LocalDoor::LocalDoor(EventLoop& loop,
                work_,
                admission_,
                claims_,
-               repeated_,
                JoinLimits{options.node, options.max_layout_bytes},
                options.incarnation,
                std::move(options.new_session_id),
@@ -78,24 +77,19 @@ bool LocalDoor::AcceptOne() {
   if (errno == EMFILE || errno == ENFILE) return DropOne();
   if (errno == EINTR || errno == ECONNABORTED) return true;
   if (errno != EAGAIN) {
-    LogFault(absl::StrCat("cannot accept a worker: ", std::generic_category().message(errno)));
+    spdlog::error("cannot accept a worker: {}", std::generic_category().message(errno));
   }
   return false;
 }
 
 bool LocalDoor::DropOne() {
   // Left in the queue, the connection would wake the loop for ever.
-  LogFault("no descriptors left: a worker's connection is dropped");
+  spdlog::error("no descriptors left: a worker's connection is dropped");
   spare_.Reset();
   const FdHandle dropped(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   const bool one = static_cast<bool>(dropped);
   spare_ = FdHandle(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   return one;
-}
-
-void LocalDoor::LogFault(const std::string& fault) {
-  const auto more = repeated_.Passes(fault, loop_.Now());
-  if (more.has_value()) spdlog::error("{}{}", fault, *more);
 }
 
 void LocalDoor::Add(FdHandle socket) {
@@ -109,7 +103,7 @@ void LocalDoor::Add(FdHandle socket) {
   auto session = std::make_unique<LocalSession>(context_, std::move(socket), ended);
   const absl::Status started = session->Start();
   if (!started.ok()) {
-    LogFault(absl::StrCat("cannot serve a worker: ", started.ToString()));
+    spdlog::error("cannot serve a worker: {}", started.ToString());
     return;
   }
   LocalSession& added = *session;

@@ -16,7 +16,6 @@
 #include "daemon/rpc/local/admission.h"
 #include "daemon/rpc/local/local_session.h"
 #include "daemon/rpc/local/memory_claims.h"
-#include "daemon/rpc/repeated_lines.h"
 #include "planner/base/fd_handle.h"
 #include "transport/loop/event_loop.h"
 
@@ -72,14 +71,12 @@ class LocalDoor final : public SessionNotices {
   bool DropOne();
   void Add(FdHandle socket);
   void OnSettled();
-  void LogFault(const std::string& fault);
   /// The open session, or nullptr: it has ended, and SessionCalls has been told.
   LocalSession* Find(const SessionId& session) const;
 
   EventLoop& loop_;
   Admission admission_;
   MemoryClaims claims_;
-  RepeatedLines repeated_;
   WorkThreads work_;  // outlives the sessions: what they have begun ends with them
   SessionContext context_;
   std::function<void()> when_quiet_;

@@ -423,18 +423,11 @@ void LocalSession::Refuse(const absl::Status& why) {
   RefuseOn(0, why);
 }
 
-/// One line. Of clients that are not let in, and try again and again, the first of those alike.
+/// One line. That a client is not let in is a warning: the log folds those that come again.
 void LocalSession::LogEnd(bool refused, const std::string& reason) const {
-  const std::string line = absl::StrReplaceAll(reason, {{"\n", "; "}});
-  std::optional<std::string> more = "";
-  if (step_ != Step::kOpen) {
-    std::string alike = absl::StrCat(join_.name(), " ", line);
-    if (!id_.empty()) alike = absl::StrReplaceAll(alike, {{id_, ""}});
-    more = context_.repeated.Passes(alike, context_.loop.Now());
-  }
-  if (!more.has_value()) return;
-  spdlog::log(refused ? spdlog::level::warn : spdlog::level::info, "session={} {} {}{}",
-              id_.empty() ? "-" : id_, Who(), line, *more);
+  const bool open = step_ == Step::kOpen;
+  spdlog::log(open && !refused ? spdlog::level::info : spdlog::level::warn, "session={} {} {}",
+              id_.empty() ? "-" : id_, Who(), absl::StrReplaceAll(reason, {{"\n", "; "}}));
 }
 
 void LocalSession::RefuseOn(std::uint64_t id, const absl::Status& why) {

@@ -19,7 +19,6 @@
 #include "daemon/rpc/local/memory_claims.h"
 #include "daemon/rpc/local/packet_socket.h"
 #include "daemon/rpc/local/session_join.h"
-#include "daemon/rpc/repeated_lines.h"
 #include "planner/base/fd_handle.h"
 #include "proto/v1.h"
 #include "transport/loop/event_loop.h"
@@ -34,7 +33,6 @@ struct SessionContext {
   WorkThreads& work;  // for what is too long for the loop
   Admission& admission;
   MemoryClaims& claims;
-  RepeatedLines& repeated;
   JoinLimits join;
   Incarnation incarnation;                    // of the daemon
   std::function<SessionId()> new_session_id;  // 128 random bits in hex

@@ -10,7 +10,6 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon/rpc/grpc_options.h"
-#include "daemon/rpc/repeated_lines.h"
 
 namespace wb {
 namespace {
@@ -35,21 +34,17 @@ class PeerVerifier final : public tls::ExternalCertificateVerifier {
     const absl::Status fine = identity_->CheckPeer(
         ViewOf(request->peer_cert()), ViewOf(request->peer_cert_full_chain()), peer_, name_);
     *sync_status = ToGrpc(fine);
-    if (!fine.ok() && peer_ == TlsPeer::kClient) Tell(std::string(fine.message()));
+    if (!fine.ok() && peer_ == TlsPeer::kClient) {
+      spdlog::warn("tls: a client is refused: {}", std::string(fine.message()));
+    }
     return true;  // decided here and now
   }
   void Cancel(tls::TlsCustomVerificationCheckRequest* /*request*/) override {}
 
  private:
-  void Tell(const std::string& why) {
-    const auto more = refused_.Passes(why, RepeatedLines::Clock::now());
-    if (more.has_value()) spdlog::warn("tls: a client is refused: {}{}", why, *more);
-  }
-
   const std::shared_ptr<const TlsIdentity> identity_;
   const TlsPeer peer_;
   const std::string name_;
-  RepeatedLines refused_;
 };
 
 std::shared_ptr<tls::CertificateVerifier> VerifierOf(

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 
+#include "daemon/log/folding_sink.h"
 #include "tests/daemon/rpc/local_door_fixture.h"
 
 namespace wb {
@@ -224,11 +225,12 @@ TEST_CASE("One worker more than limits.workers is refused until another has gone
   REQUIRE(worker.Join(third)->status().code() == 0);
 }
 
-/// What is logged while it lives; made before what logs, and read when that is quiet.
+/// What is logged while it lives, folded; made before what logs, and read when that is quiet.
 class LogCapture {
  public:
   LogCapture() {
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    auto text = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    auto sink = std::make_shared<FoldingSink>(std::move(text));
     spdlog::set_default_logger(std::make_shared<spdlog::logger>("captured", std::move(sink)));
   }
   ~LogCapture() { spdlog::set_default_logger(before_); }

@@ -1,0 +1,126 @@
+// A log that cannot be written, or that somebody's mistake would fill: the daemon moves on.
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+
+#include "planner/base/fd_handle.h"
+#include "tests/daemon/rpc/door_client.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_folder.h"
+#include "tests/system/daemon_process.h"
+#include "tests/system/daemon_talk.h"
+#include "tests/system/tensor_worker.h"
+
+namespace wb {
+namespace {
+
+using test::DaemonProcess;
+using test::Exited;
+using test::kListen;
+using test::TempFolder;
+using test::TensorWorker;
+using test::TextOf;
+using test::Update;
+using namespace std::chrono_literals;
+
+/// A command that becomes the daemon with its stdout and stderr as a shell says.
+std::vector<std::string> Redirected(const std::string& how) {
+  return {"/bin/sh", "-c", "exec \"$@\" " + how, "sh"};
+}
+
+/// A pipe by name, with a reader that does not read.
+struct UnreadPipe {
+  std::string path;
+  FdHandle reader;
+
+  explicit UnreadPipe(const std::string& at) : path(at) {
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    reader = FdHandle(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+  void Fill() const {
+    const FdHandle writer(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    REQUIRE(writer);
+    const std::array<char, 4096> block{};
+    while (::write(writer.get(), block.data(), block.size()) > 0) {
+    }
+  }
+};
+
+void UpdatesAndEnds(DaemonProcess& daemon) {
+  {
+    TensorWorker source(daemon.worker_socket(), "policy");
+    TensorWorker target(daemon.worker_socket(), "engine0");
+    auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
+    auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
+    REQUIRE(TextOf(trainer) == "OK");
+    REQUIRE(TextOf(rollout) == "OK");
+    for (std::uint64_t version = 1; version <= 3; ++version) {
+      Update(*trainer, source, *rollout, target, version);
+    }
+  }
+  daemon.Signal(SIGTERM);
+  REQUIRE(daemon.Ends(5s) == Exited(0));
+}
+
+TEST_CASE("A log that cannot be written does not stop or block a daemon",
+          "[system][daemon][log][field][case-160]") {
+  const TempFolder folder;
+  UnreadPipe stalls(folder.path() + "/stalls");
+  UnreadPipe leaves(folder.path() + "/leaves");
+  stalls.Fill();
+  const std::vector<std::string> logs = {
+      "2>/dev/full",       // a full disk
+      "<&- >&- 2>&-",      // closed: no socket may get their numbers
+      "2>" + stalls.path,  // a reader that does not read
+      "2>" + leaves.path,  // one that goes away meanwhile
+  };
+  for (const std::string& log : logs) {
+    CAPTURE(log);
+    DaemonProcess::Options options{folder.path(), "n0", kListen, "log: {level: trace}"};
+    options.prefix = Redirected(log);
+    DaemonProcess daemon(options);
+    REQUIRE(daemon.Start());
+    REQUIRE(daemon.Ready());
+    if (log == logs.back()) leaves.reader.Reset();
+    UpdatesAndEnds(daemon);
+  }
+}
+
+TEST_CASE("A client that is refused all the time is a few lines and a count",
+          "[system][daemon][log][field][case-160]") {
+  const TempFolder folder;
+  DaemonProcess daemon({folder.path(), "n0", kListen, ""});
+  REQUIRE(daemon.Start());
+  REQUIRE(daemon.Ready());
+  const TensorWorker worker(daemon.worker_socket(), "engine0");
+  {
+    const auto holder = weightbridge::Rollout::Join(worker.options, worker.layout);
+    REQUIRE(TextOf(holder) == "OK");
+    const TensorWorker other(daemon.worker_socket(), "engine0");  // in memory of its own
+    for (int i = 0; i < 200; ++i) {
+      const auto taken = weightbridge::Rollout::Join(other.options, other.layout);
+      REQUIRE(absl::StrContains(TextOf(taken), "ALREADY_EXISTS"));
+      const test::DoorClient gone(daemon.worker_socket());
+    }
+  }
+  daemon.Signal(SIGTERM);
+  REQUIRE(daemon.Ends(5s) == Exited(0));
+  const std::string log = daemon.Log();
+  CAPTURE(log);
+  const std::vector<std::string> lines = absl::StrSplit(log, '\n', absl::SkipEmpty());
+  REQUIRE(lines.size() <= 40);
+  REQUIRE(absl::StrContains(log, "(repeated 190 times, numbers aside)"));
+}
+
+}  // namespace
+}  // namespace wb
