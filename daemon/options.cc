@@ -17,6 +17,7 @@
 
 #include "daemon/rpc/run_dir.h"
 #include "daemon/rpc/small_file.h"
+#include "daemon/state/members.h"
 #include "planner/base/status_macros.h"
 
 namespace wb {
@@ -158,7 +159,7 @@ Readers ReadersInto(DaemonOptions& o) {
       {"limits.memory_bytes",
        [&o](const Node& v) { return Assign(o.limits_memory_bytes, ReadInteger(v, 1, kAny)); }},
       {"limits.workers",
-       [&o](const Node& v) { return Assign(o.limits_workers, ReadInteger(v, 1, 4096)); }},
+       [&o](const Node& v) { return Assign(o.limits_workers, ReadInteger(v, 1, kMaxSessions)); }},
       {"limits.message_bytes",
        [&o](const Node& v) {
          return Assign(o.limits_message_bytes,

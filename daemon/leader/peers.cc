@@ -14,7 +14,7 @@ Peer* PeerTable::FindNode(const std::string& node) {
 
 void PeerTable::Add(PeerId id, ClusterHello hello) {
   by_node_[hello.node] = id;
-  peers_.insert_or_assign(id, Peer{id, std::move(hello), {}});
+  peers_.insert_or_assign(id, Peer{id, std::move(hello), {}, 0});
 }
 
 void PeerTable::Remove(PeerId id) {

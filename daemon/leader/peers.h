@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -18,6 +19,7 @@ struct Peer {
   ClusterHello hello;
   /// Serial number of the plan whose part for (job, group) this daemon holds.
   std::map<std::pair<std::string, std::string>, std::uint64_t> plans_sent;
+  std::size_t members = 0;  // of all jobs
 };
 
 /// The attached daemons, by stream and by node.

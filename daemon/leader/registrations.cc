@@ -58,7 +58,7 @@ void Registrations::Register(Peer& peer, RegisterWorker call) {
   if (status.ok()) publications_.MemberJoined(state_.jobs.at(job));
 }
 
-absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
+absl::Status Registrations::Admit(Peer& peer, RegisterWorker call) {
   const Layout& layout = call.registration->layout;
   if (layout.node != peer.hello.node) {
     return absl::InvalidArgumentError(absl::StrCat(layout.name.ToString(), " says node ",
@@ -69,6 +69,10 @@ absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
       taken != state_.job_of_session.end()) {
     return absl::AlreadyExistsError(
         absl::StrCat("session ", call.session, " is registered already, in job ", taken->second));
+  }
+  if (peer.members >= kMaxSessions) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "daemon ", peer.hello.node, " has ", peer.members, " workers, at most ", kMaxSessions));
   }
   const std::string job = call.registration->job;
   const bool known = state_.jobs.contains(job);
@@ -84,6 +88,7 @@ absl::Status Registrations::Admit(const Peer& peer, RegisterWorker call) {
     state_.job_of_session.emplace(call.session, job);
     // Numbers that any leader has given out stay spent, also when who knew of them has left.
     entry.spent = std::max(entry.spent, call.held_version);
+    ++peer.members;
   } else if (!known) {
     state_.jobs.erase(job);
   }
@@ -110,12 +115,15 @@ std::optional<Member> Registrations::Remove(LeaderJob& job, const SessionId& ses
   if (!member.has_value()) return std::nullopt;
   state_.job_of_session.erase(session);
   if (job.members.all().empty()) job.plans.Forget();
-  // The daemon drops its plans of a job with the job's last session there; so do we.
   const std::string& node = member->node();
+  Peer* peer = state_.peers.FindNode(node);
+  if (peer == nullptr) return member;
+  --peer->members;
+  // The daemon drops its plans of a job with the job's last session there; so do we.
   const auto& all = job.members.all();
   const bool last = std::none_of(all.begin(), all.end(),
                                  [&](const auto& entry) { return entry.second.node() == node; });
-  if (Peer* peer = state_.peers.FindNode(node); last && peer != nullptr) {
+  if (last) {
     std::erase_if(peer->plans_sent, [&](const auto& sent) { return sent.first.first == job.name; });
   }
   return member;

@@ -31,7 +31,7 @@ class Registrations {
   void PeerLost(PeerId id, const absl::Status& why);
 
  private:
-  absl::Status Admit(const Peer& peer, RegisterWorker call);
+  absl::Status Admit(Peer& peer, RegisterWorker call);
   absl::Status MakeRoom();
   std::optional<Member> Remove(LeaderJob& job, const SessionId& session);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +16,9 @@
 #include "planner/model/registration.h"
 
 namespace wb {
+
+/// Sessions of one daemon at most.
+inline constexpr std::size_t kMaxSessions = 4096;
 
 /// A worker with a live session that the leader knows.
 struct Member {

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "planner/base/fd_handle.h"
@@ -177,6 +178,25 @@ TEST_CASE("opening makes the pages present", "[transport][memory]") {
   std::vector<unsigned char> present(pages);
   REQUIRE(mincore(region.host_memory().value().data(), pages * kPage, present.data()) == 0);
   REQUIRE(std::ranges::all_of(present, [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+TEST_CASE("memory that cannot be mapped is refused, naming the limit of mappings",
+          "[transport][memory]") {
+  const std::uint64_t bytes = std::uint64_t{1} << 30;
+  const FdHandle fd = Memfd(bytes, kSeals);
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  const rlimit few{pages * kPage + bytes / 2, before.rlim_max};  // room for all but this mapping
+  REQUIRE(setrlimit(RLIMIT_AS, &few) == 0);
+  const absl::Status refused =
+      Region::MapHostFd(fd.get(), 0, bytes, RegionAccess::kReadOnly).status();
+  REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+  REQUIRE(refused.code() == absl::StatusCode::kResourceExhausted);
+  REQUIRE(
+      Names(refused, "cannot map 1073741824 bytes read-only (vm.max_map_count allows a process "));
+  REQUIRE_FALSE(Names(refused, "?"));
 }
 
 TEST_CASE("an arena is zeroed and page-aligned, and one that cannot be is refused",

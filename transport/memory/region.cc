@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <utility>
@@ -79,6 +80,14 @@ absl::Status PopulatePages(void* start, std::uint64_t bytes, RegionAccess access
                       std::string(absl::ErrnoToStatus(errno, "").message())));
 }
 
+/// What ENOMEM of mmap most often means: each region is a mapping.
+std::string MapLimitText() {
+  std::ifstream file("/proc/sys/vm/max_map_count");
+  std::string most = "?";
+  file >> most;
+  return absl::StrCat(" (vm.max_map_count allows a process ", most, " mappings)");
+}
+
 std::string OfDeviceText(DeviceId device) {
   return absl::StrCat("memory of device ", device.value(),
                       ", which only its copier reaches; want the host's");
@@ -130,9 +139,11 @@ absl::StatusOr<Region> Region::MapHostFd(int fd,
   void* const start =
       mmap(nullptr, mapped, protection, MAP_SHARED, fd, static_cast<off_t>(offset - lead));
   if (start == MAP_FAILED) {
+    const int error = errno;
     return absl::ErrnoToStatus(
-        errno, absl::StrFormat("memory: cannot map %d bytes %s", bytes,
-                               access == RegionAccess::kReadWrite ? "writable" : "read-only"));
+        error, absl::StrFormat("memory: cannot map %d bytes %s%s", bytes,
+                               access == RegionAccess::kReadWrite ? "writable" : "read-only",
+                               error == ENOMEM ? MapLimitText() : ""));
   }
   region.mapping_ = start;
   region.mapping_bytes_ = mapped;

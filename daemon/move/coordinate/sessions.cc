@@ -18,11 +18,6 @@ absl::Status Sessions::Check(const SessionOpening& opening) const {
   if (state_.draining) {
     return absl::UnavailableError(absl::StrCat("daemon ", state_.options.node, " is draining"));
   }
-  if (state_.sessions.size() >= kMaxSessions) {
-    return absl::ResourceExhaustedError(absl::StrCat("daemon ", state_.options.node, " has ",
-                                                     state_.sessions.size(), " sessions, at most ",
-                                                     kMaxSessions));
-  }
   if (state_.sessions.contains(opening.session)) {
     return absl::AlreadyExistsError(absl::StrCat("session ", opening.session, " is open already"));
   }

@@ -10,9 +10,6 @@
 
 namespace wb {
 
-/// Sessions of one daemon at most.
-inline constexpr std::size_t kMaxSessions = 4096;
-
 /// The verb "join": sessions with their regions, from the door to the leader's table and out
 /// again. Called inside turns only.
 class Sessions {

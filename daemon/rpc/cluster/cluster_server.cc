@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -23,6 +24,14 @@
 #include "planner/base/mutex.h"
 
 namespace wb {
+namespace {
+
+// Streams that have not said hello, which comes right after the beginning.
+constexpr std::size_t kMaxSilent = 1024;
+// Messages of one stream that the leader's loop has not seen; one that says more is not read.
+constexpr int kMaxUnseen = 256;
+
+}  // namespace
 
 /// The gRPC service with its streams. Thread-safe. Locks are taken in the order intake,
 /// service, stream.
@@ -48,6 +57,11 @@ class ClusterServer::Service final : public v1::ClusterService::CallbackService 
 
   IntakeSinks Sinks();
   void Report(PeerId peer, ToLeader message);
+  /// The stream has said hello.
+  void Greeted(PeerId peer);
+  void EndSilent(PeerId peer);
+  /// Goes on reading the stream when the loop has seen all that it said.
+  void ReadOnWhenSeen(PeerId peer);
   void SendWire(PeerId peer, v1::ClusterReply wire);
   void SendPrepare(PeerId peer, v1::ClusterReply wire);
   void RefuseToSend(PeerId peer, const FromLeader& message, const v1::ClusterReply& wire);
@@ -63,6 +77,7 @@ class ClusterServer::Service final : public v1::ClusterService::CallbackService 
   Mutex mu_;
   std::uint64_t next_peer_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<PeerId, Stream*> streams_ ABSL_GUARDED_BY(mu_);  // each removes itself when it is done
+  std::set<PeerId> silent_ ABSL_GUARDED_BY(mu_);            // of streams_: no hello yet
 };
 
 /// One daemon's stream. Deletes itself when gRPC is done with it. Thread-safe.
@@ -72,9 +87,9 @@ class ClusterServer::Service::Stream final
   Stream(Service& service, PeerId peer, std::string from)
       : service_(service), peer_(peer), name_(std::move(from)) {}
 
-  void Start() {
+  void ReadOn() {
     const MutexLock lock(mu_);
-    StartRead(&request_);
+    if (!finished_) StartRead(&request_);
   }
 
   void Send(v1::ClusterReply reply) {
@@ -95,12 +110,11 @@ class ClusterServer::Service::Stream final
   void OnReadDone(bool ok) override {
     // Reads follow one another, on any thread; the lock shows that to whoever watches for races.
     { const MutexLock lock(mu_); }
-    if (ok && Take()) {
-      const MutexLock lock(mu_);
-      if (!finished_) StartRead(&request_);
-      return;
-    }
-    if (!ok) Lost();
+    if (!ok) return Lost();
+    if (!Take()) return;
+    if (++unseen_ < kMaxUnseen) return ReadOn();
+    unseen_ = 0;
+    service_.ReadOnWhenSeen(peer_);
   }
 
   void OnWriteDone(bool ok) override {
@@ -130,6 +144,7 @@ class ClusterServer::Service::Stream final
   std::string name_;            // as request_: "node n0 (pid 12 on h)" after the hello
   bool greeted_ = false;        // as request_
   std::uint64_t refused_ = 0;   // as request_
+  int unseen_ = 0;              // as request_
 
   Mutex mu_;
   Outgoing<v1::ClusterReply> outgoing_ ABSL_GUARDED_BY(mu_);
@@ -180,6 +195,7 @@ bool ClusterServer::Service::Stream::TakeHello() {
   const ClusterHello& hello = std::get<ClusterHello>(*message);
   name_ = absl::StrCat("node ", hello.node, " (pid ", hello.pid, " on ", hello.host, ")");
   greeted_ = true;
+  service_.Greeted(peer_);
   spdlog::debug("peer={} {} attached", peer_.value(), name_);
   service_.Report(peer_, *std::move(message));
   return true;
@@ -216,6 +232,7 @@ void ClusterServer::Service::Stream::OnDone() {
   {
     const MutexLock lock(service_.mu_);
     service_.streams_.erase(peer_);
+    service_.silent_.erase(peer_);
   }
   delete this;
 }
@@ -223,14 +240,46 @@ void ClusterServer::Service::Stream::OnDone() {
 grpc::ServerBidiReactor<v1::ClusterRequest, v1::ClusterReply>* ClusterServer::Service::Attach(
     grpc::CallbackServerContext* context) {
   Stream* stream = nullptr;
+  PeerId peer(0);
+  std::size_t silent = 0;
   {
     const MutexLock lock(mu_);
-    const PeerId peer(next_peer_++);
+    peer = PeerId(next_peer_++);
     stream = new Stream(*this, peer, context->peer());
     streams_.emplace(peer, stream);
+    silent = silent_.size();
+    silent_.insert(peer);
   }
-  stream->Start();
+  stream->ReadOn();
+  if (silent >= kMaxSilent) {
+    stream->Close(absl::ResourceExhaustedError(
+        absl::StrCat(silent, " streams have not said hello yet, the most allowed")));
+    return stream;
+  }
+  loop_.Post([this, peer] {
+    loop_.At(loop_.Now() + options_.peer_timeout, [this, peer] { EndSilent(peer); });
+  });
   return stream;
+}
+
+void ClusterServer::Service::Greeted(PeerId peer) {
+  const MutexLock lock(mu_);
+  silent_.erase(peer);
+}
+
+void ClusterServer::Service::EndSilent(PeerId peer) {
+  const MutexLock lock(mu_);
+  if (silent_.erase(peer) == 0) return;
+  streams_.at(peer)->Close(absl::DeadlineExceededError(
+      absl::StrCat("no hello within ", options_.peer_timeout.count(), " ms (timeouts.peer)")));
+}
+
+void ClusterServer::Service::ReadOnWhenSeen(PeerId peer) {
+  loop_.Post([this, peer] {
+    const MutexLock lock(mu_);
+    const auto found = streams_.find(peer);
+    if (found != streams_.end()) found->second->ReadOn();
+  });
 }
 
 absl::Status ClusterServer::Service::Listen(TcpAddress& address, PeerEvents& events) {

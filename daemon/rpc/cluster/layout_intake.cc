@@ -8,14 +8,13 @@
 
 #include "daemon/rpc/cluster/parts.h"
 #include "daemon/rpc/sha256.h"
+#include "daemon/state/members.h"
 #include "planner/base/status_macros.h"
 #include "planner/model/memory_bytes.h"
 #include "proto/convert.h"
 
 namespace wb {
 namespace {
-
-constexpr std::size_t kMaxWaiters = 65'536;
 
 std::string Hex(const std::string& sha256) {
   return absl::BytesToHexString(absl::string_view(sha256).substr(0, 8));
@@ -43,23 +42,24 @@ absl::Status LayoutIntake::CheckOffer(PeerId peer, const RegisterWorker& call) c
         absl::StrCat(call.contents.bytes, " bytes, limits.message_bytes of the leader allows ",
                      limits_.contents_bytes));
   }
-  std::size_t waiting = 0;
+  std::size_t waiting = 0;  // of this daemon
+  bool twice = false;
   for (const auto& [sha256, arriving] : arriving_) {
-    waiting += arriving.waiters.size();
-    const bool twice =
-        std::any_of(arriving.waiters.begin(), arriving.waiters.end(), [&](const Waiter& waiter) {
-          return waiter.peer == peer && waiter.call.session == call.session;
-        });
-    if (twice) return absl::AlreadyExistsError("the session is being registered already");
+    for (const Waiter& waiter : arriving.waiters) {
+      if (waiter.peer != peer) continue;
+      ++waiting;
+      twice = twice || waiter.call.session == call.session;
+    }
     if (sha256 == call.contents.sha256 && arriving.bytes != call.contents.bytes) {
       return absl::InvalidArgumentError(absl::StrCat(call.contents.bytes,
                                                      " bytes, another daemon offers ",
                                                      arriving.bytes, " under the same digest"));
     }
   }
-  if (waiting < kMaxWaiters) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(waiting, " workers wait for their contents already, the most allowed"));
+  if (twice) return absl::AlreadyExistsError("the session is being registered already");
+  if (waiting < kMaxSessions) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      waiting, " workers of this daemon wait for their contents already, the most allowed"));
 }
 
 void LayoutIntake::Register(PeerId peer, RegisterWorker call) {

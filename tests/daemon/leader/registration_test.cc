@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/leader/registrations.h"
 #include "daemon/state/members.h"
 #include "tests/daemon/support/control_jobs.h"
 #include "tests/daemon/support/leader_world.h"
@@ -128,6 +129,45 @@ TEST_CASE("jobs do not see each other", "[control][leader]") {
   world.Publish(nodes.n0, "s0", 9);
   REQUIRE(world.leader().Versions("gqa", 0).empty());
   REQUIRE(world.leader().Versions("", 0).size() == 1);
+}
+
+TEST_CASE("one job too many is refused with the number, until a job has no members",
+          "[control][leader]") {
+  LeaderWorld world;
+  const PeerId n0 = world.Attach("n0");
+  Registration trainer = TrainerRank(0, 1, "n0");
+  const auto join = [&](std::size_t job) {
+    trainer.job = "job" + std::to_string(job);
+    return world.Join(n0, "s" + std::to_string(job), trainer, 1);
+  };
+  for (std::size_t job = 0; job < kMaxJobs; ++job) REQUIRE(join(job).ok());
+  const absl::Status refused = join(kMaxJobs);
+  REQUIRE(refused.code() == absl::StatusCode::kResourceExhausted);
+  REQUIRE(Text(refused) == "the leader has 1024 jobs, at most 1024");
+  world.Say(n0, UnregisterWorker{"s7", "closed"});
+  REQUIRE(join(kMaxJobs).ok());
+}
+
+TEST_CASE("a daemon that registers without end is refused with the number, others are not",
+          "[control][leader]") {
+  LeaderWorld world;
+  const PeerId n0 = world.Attach("n0");
+  const PeerId n1 = world.Attach("n1");
+  const auto join = [&](PeerId peer, const std::string& node, std::size_t worker) {
+    Registration trainer = TrainerRank(0, 1, node);
+    trainer.job = "job" + std::to_string(worker % 512);
+    trainer.layout.name.rank = static_cast<std::int32_t>(worker / 512);
+    return world.Join(peer, "s" + std::to_string(worker), trainer, 4096);
+  };
+  for (std::size_t worker = 0; worker < kMaxSessions; ++worker) {
+    REQUIRE(join(n0, "n0", worker).ok());
+  }
+  const absl::Status refused = join(n0, "n0", kMaxSessions);
+  REQUIRE(refused.code() == absl::StatusCode::kResourceExhausted);
+  REQUIRE(Text(refused) == "daemon n0 has 4096 workers, at most 4096");
+  REQUIRE(join(n1, "n1", kMaxSessions).ok());
+  world.Say(n0, UnregisterWorker{"s7", "closed"});
+  REQUIRE(join(n0, "n0", 7).ok());
 }
 
 TEST_CASE("a node name that is attached refuses another process", "[control][leader]") {

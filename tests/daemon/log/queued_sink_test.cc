@@ -83,11 +83,11 @@ TEST_CASE("A reader that stalls holds up nobody, and is told how many lines are 
   for (int i = 0; i < 3000; ++i) Log(*sink, line);  // 3 MB: a pipe holds 64 KiB, the queue 1 MiB
   REQUIRE(Clock::now() - start < Slack(1s));
   SECTION("when it goes on reading") {
-    const std::string text = pipe.Read(Slack(200ms));
+    const std::string text = pipe.Read(Slack(50ms));
     REQUIRE(absl::StrContains(text, "W lines of this log that are lost: "));
     REQUIRE(text.size() < 2'000'000);
     Log(*sink, "and on");
-    REQUIRE(pipe.Read(Slack(200ms)) == "I and on\n");
+    REQUIRE(pipe.Read(Slack(50ms)) == "I and on\n");
   }
   const auto end = Clock::now();
   sink.reset();

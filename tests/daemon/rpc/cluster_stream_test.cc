@@ -1,9 +1,11 @@
 #include <cstdlib>
 #include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <grpcpp/client_context.h>
@@ -75,8 +77,8 @@ GrpcOptions QuickOptions() {
 
 /// A leader's process as the cluster sees it.
 struct LeaderEnd {
-  explicit LeaderEnd(Term term, std::uint16_t port = 0)
-      : server(thread.loop(), term, QuickOptions()), leader(server) {
+  explicit LeaderEnd(Term term, std::uint16_t port = 0, const GrpcOptions& options = QuickOptions())
+      : server(thread.loop(), term, options), leader(server) {
     const absl::Status listening = server.Listen({"127.0.0.1", port}, leader);
     CAPTURE(listening.ToString());
     REQUIRE(listening.ok());
@@ -285,6 +287,66 @@ TEST_CASE("A stream that begins without hello is ended", "[rpc][cluster]") {
   REQUIRE(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
   REQUIRE(status.error_message() == "accept: out of order, want hello first");
   REQUIRE(leader.thread.Ask([&] { return leader.leader.messages.empty(); }));
+}
+
+TEST_CASE("A stream that never says hello is ended after timeouts.peer, one that has is not",
+          "[rpc][cluster]") {
+  LeaderEnd leader(Term(5));
+  DaemonEnd n0(leader.server.address(), "n0");
+  REQUIRE(n0.thread.Becomes([&] { return n0.client.connected(); }));
+  RawStream raw(leader.server.address());
+  const grpc::Status status = raw.End();
+  REQUIRE(status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  REQUIRE(status.error_message() == "no hello within 2000 ms (timeouts.peer)");
+  REQUIRE(n0.thread.Ask([&] { return n0.events.lost; }) == 0);
+}
+
+TEST_CASE("Streams that say nothing are bounded, with the number", "[rpc][cluster]") {
+  LeaderEnd leader(Term(5), 0, {1 << 20, std::chrono::minutes(5)});
+  const auto stub = v1::ClusterService::NewStub(grpc::CreateChannel(
+      "ipv4:" + leader.server.address().ToString(), grpc::InsecureChannelCredentials()));
+  struct Silent {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<v1::ClusterRequest, v1::ClusterReply>> stream;
+  };
+  std::deque<Silent> silent;
+  for (int i = 0; i < 1024; ++i) {
+    Silent& one = silent.emplace_back();
+    one.stream = stub->Attach(&one.context);
+  }
+  RawStream one_more(leader.server.address());
+  const grpc::Status status = one_more.End();
+  REQUIRE(status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  REQUIRE(status.error_message() == "1024 streams have not said hello yet, the most allowed");
+  for (Silent& one : silent) one.context.TryCancel();
+  for (Silent& one : silent) static_cast<void>(one.stream->Finish());
+  DaemonEnd n0(leader.server.address(), "n0");
+  REQUIRE(n0.thread.Becomes([&] { return n0.client.connected(); }));
+}
+
+TEST_CASE("A daemon that says more than the leader takes is not read until it has taken it",
+          "[rpc][cluster]") {
+  LeaderEnd leader(Term(5));
+  RawStream raw(leader.server.address());
+  raw.Say(kHello, 0);
+  REQUIRE(raw.Next()->has_welcome());
+  std::promise<void> go_on;
+  leader.thread.loop().Post([held = go_on.get_future().share()] { held.wait(); });
+  constexpr std::uint64_t kMessages = 4000;  // of 8 KiB: more than any socket holds
+  std::promise<void> all_written;
+  std::thread daemon([&] {
+    for (std::uint64_t i = 0; i < kMessages; ++i) {
+      raw.Say(UnregisterWorker{kSession, std::string(8192, 'x')}, 5);
+    }
+    all_written.set_value();
+  });
+  std::future<void> written = all_written.get_future();
+  CHECK(written.wait_for(std::chrono::milliseconds(300)) == std::future_status::timeout);
+  go_on.set_value();
+  const bool seen =
+      leader.thread.Becomes([&] { return leader.leader.messages.size() == 1 + kMessages; });
+  daemon.join();
+  REQUIRE(seen);
 }
 
 TEST_CASE("A daemon of another protocol is refused by its number", "[rpc][cluster]") {

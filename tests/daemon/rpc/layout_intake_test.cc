@@ -13,6 +13,7 @@
 
 #include "daemon/rpc/cluster/parts.h"
 #include "daemon/rpc/sha256.h"
+#include "daemon/state/members.h"
 #include "planner/model/memory_bytes.h"
 #include "proto/convert.h"
 #include "tests/daemon/rpc/big_registration.h"
@@ -78,6 +79,26 @@ struct IntakeWorld {
   std::vector<std::pair<PeerId, std::string>> wanted;
   LayoutIntake intake;
 };
+
+TEST_CASE("A daemon whose workers all wait for their contents is bounded, with the number",
+          "[rpc][intake]") {
+  IntakeWorld world;
+  const RegisterWorker call = WorkerOf("engine0", BigRegistration(20));
+  const std::string bytes = ContentsOf(*call.registration);
+  const auto offer = [&](PeerId peer, std::size_t session) {
+    RegisterWorker one = IntakeWorld::Offer(call);
+    one.session = std::to_string(session);
+    one.contents = {Sha256(bytes), bytes.size()};
+    world.intake.Register(peer, std::move(one));
+  };
+  for (std::size_t i = 0; i < kMaxSessions; ++i) offer(kFirst, i);
+  REQUIRE(world.refused.empty());
+  offer(kFirst, kMaxSessions);
+  REQUIRE(world.refused.at(0).second.status.code() == absl::StatusCode::kResourceExhausted);
+  REQUIRE(world.RefusedAs(0, "4096 workers of this daemon wait for their contents already"));
+  offer(kSecond, 0);
+  REQUIRE(world.refused.size() == 1);
+}
 
 TEST_CASE("Replicas that offer the same at the same time are asked once", "[rpc][intake]") {
   IntakeWorld world;

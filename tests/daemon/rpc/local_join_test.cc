@@ -225,6 +225,24 @@ TEST_CASE("One worker more than limits.workers is refused until another has gone
   REQUIRE(worker.Join(third)->status().code() == 0);
 }
 
+TEST_CASE("Clients that connect and say nothing are bounded, whatever limits.workers is",
+          "[rpc][local]") {
+  LocalDoorOptions options = DoorFixture::Defaults();
+  options.max_workers = 1;
+  DoorFixture fixture(std::move(options));
+  std::vector<std::unique_ptr<DoorClient>> silent;
+  for (int i = 0; i < 65; ++i) silent.push_back(std::make_unique<DoorClient>(fixture.path()));
+  DoorClient one_more(fixture.path());
+  const absl::Status refusal = test::RefusalOf(one_more);
+  REQUIRE(refusal.code() == absl::StatusCode::kResourceExhausted);
+  REQUIRE(absl::StrContains(refusal.message(), "limits.workers: 1, and 65 connections are open"));
+  silent.clear();
+  one_more.HangUp();
+  REQUIRE(fixture.Empties());
+  DoorClient worker(fixture.path());
+  REQUIRE(JoiningWorker::Make(v1::ROLLOUT, "engine0").Join(worker)->status().code() == 0);
+}
+
 /// What is logged while it lives, folded; made before what logs, and read when that is quiet.
 class LogCapture {
  public:

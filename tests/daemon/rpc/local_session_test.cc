@@ -253,6 +253,26 @@ TEST_CASE("A call that the leader could not take is refused at the door, and the
   REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().publishes.contains(5); }));
 }
 
+TEST_CASE("A ninth call at a time is refused with the number, and the session goes on",
+          "[rpc][local]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  JoinAs(client, v1::TRAINER);
+  for (std::uint64_t id = 1; id <= 9; ++id) REQUIRE(client.Send(test::PublishOf(id, id, 60'000)));
+  const auto refused = client.Next();
+  REQUIRE(refused->id() == 9);
+  REQUIRE(refused->status().code() == static_cast<int>(absl::StatusCode::kResourceExhausted));
+  REQUIRE(
+      absl::StrContains(refused->status().message(), "has 8 calls in progress, the most allowed"));
+  fixture.thread().Ask([&] {
+    fixture.calls().publishes.at(1)(PublishResult{});
+    return true;
+  });
+  REQUIRE(client.Next()->id() == 1);
+  REQUIRE(client.Send(test::PublishOf(10, 10, 60'000)));
+  REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().publishes.contains(10); }));
+}
+
 TEST_CASE("Random packets are refused, and the door serves on", "[rpc][local][property]") {
   DoorFixture fixture;
   for (int round = 0; round < 100; ++round) {
