@@ -27,7 +27,7 @@ AttemptId AttemptOf(const DeliveryRef& ref, Term term) {
                  ref.job.name,
                  ref.delivery.group,
                  ref.publication.version,
-                 ref.publication.plan->plan.fingerprint,
+                 ref.publication.plan->plan.FindGroup(ref.delivery.group)->fingerprint,
                  {}};
   for (const auto& [name, member] : ref.job.members.all()) {
     if (member.role() == Role::kTrainer || name.group == ref.delivery.group) {
@@ -108,12 +108,13 @@ PrepareAttempt Deliveries::PrepareMessage(const DeliveryRef& ref, const std::str
   message.job = ref.job.name;
   message.group = ref.delivery.group;
   message.version = ref.publication.version;
-  message.fingerprint = solved.plan.fingerprint;
+  message.fingerprint = solved.plan.FindGroup(ref.delivery.group)->fingerprint;
   if (Peer* peer = state_.peers.FindNode(node); peer != nullptr) {
-    std::uint64_t& sent = peer->plans_sent[{ref.job.name, ref.delivery.group}];
-    if (sent != solved.serial) {
+    const auto [sent, is_first] =
+        peer->plans_sent.try_emplace({ref.job.name, ref.delivery.group}, message.fingerprint);
+    if (is_first || sent->second != message.fingerprint) {
       message.plan = MakePlanPart(solved.job, solved.plan, ref.delivery.group, node);
-      sent = solved.serial;
+      sent->second = message.fingerprint;
     }
   }
   const auto& exchanges = solved.groups.at(ref.delivery.group).exchanges;

@@ -17,8 +17,8 @@ namespace wb {
 struct Peer {
   PeerId id;
   ClusterHello hello;
-  /// Serial number of the plan whose part for (job, group) this daemon holds.
-  std::map<std::pair<std::string, std::string>, std::uint64_t> plans_sent;
+  /// Of the plan whose part for (job, group) this daemon holds.
+  std::map<std::pair<std::string, std::string>, Fingerprint> plans_sent;
   std::size_t members = 0;  // of all jobs
 };
 

@@ -1,5 +1,6 @@
 #include "daemon/leader/plans.h"
 
+#include <optional>
 #include <variant>
 
 #include "planner/model/registration.h"
@@ -40,13 +41,16 @@ Participants MembersOf(const JobMembers& members,
   return participants;
 }
 
-std::variant<SolvedPlan, Refusals> SolveFor(const Participants& participants) {
+std::variant<SolvedPlan, Refusals> SolveFor(const Participants& participants,
+                                            const SolvedPlan* before) {
   std::vector<Registration> registrations;
   registrations.reserve(participants.size());
   for (const Member* member : participants) registrations.push_back(*member->registration);
   std::variant<Job, Refusals> job = MakeJob(registrations);
   if (Refusals* refusals = std::get_if<Refusals>(&job)) return std::move(*refusals);
-  std::variant<Plan, Refusals> plan = Solve(std::get<Job>(job));
+  std::optional<PreviousPlan> previous;
+  if (before != nullptr) previous.emplace(PreviousPlan{before->job, before->plan});
+  std::variant<Plan, Refusals> plan = Solve(std::get<Job>(job), previous);
   if (Refusals* refusals = std::get_if<Refusals>(&plan)) return std::move(*refusals);
   SolvedPlan solved;
   solved.job = std::move(std::get<Job>(job));
@@ -67,7 +71,7 @@ std::map<std::string, Refusals> FindMisfits(const JobMembers& members,
                                             const std::set<std::string>& groups) {
   std::map<std::string, Refusals> misfits;
   for (const std::string& group : groups) {
-    auto solved = SolveFor(MembersOf(members, trainers, {group}));
+    auto solved = SolveFor(MembersOf(members, trainers, {group}), nullptr);
     if (Refusals* refusals = std::get_if<Refusals>(&solved)) {
       misfits.emplace(group, OfGroup(std::move(*refusals)));
     }
@@ -80,9 +84,9 @@ std::map<std::string, Refusals> FindMisfits(const JobMembers& members,
 Offering MakeOffering(const JobMembers& members,
                       const std::string& trainers,
                       const std::set<std::string>& groups,
-                      std::uint64_t serial) {
+                      const SolvedPlan* before) {
   Offering offering;
-  auto solved = SolveFor(MembersOf(members, trainers, groups));
+  auto solved = SolveFor(MembersOf(members, trainers, groups), before);
   if (const Refusals* whole = std::get_if<Refusals>(&solved); whole != nullptr) {
     offering.refusals = *whole;
     if (groups.size() == 1) return offering;
@@ -90,14 +94,12 @@ Offering MakeOffering(const JobMembers& members,
     if (misfits.empty() || misfits.size() == groups.size()) return offering;
     std::set<std::string> fitting = groups;
     for (const auto& [group, why] : misfits) fitting.erase(group);
-    solved = SolveFor(MembersOf(members, trainers, fitting));
+    solved = SolveFor(MembersOf(members, trainers, fitting), before);
     if (std::holds_alternative<Refusals>(solved)) return offering;
     offering.refusals.clear();
     offering.misfits = std::move(misfits);
   }
-  auto& plan = std::get<SolvedPlan>(solved);
-  plan.serial = serial;
-  offering.plan = std::make_shared<const SolvedPlan>(std::move(plan));
+  offering.plan = std::make_shared<const SolvedPlan>(std::move(std::get<SolvedPlan>(solved)));
   return offering;
 }
 
@@ -111,7 +113,7 @@ const Offering& PlanCache::Get(const JobMembers& members,
     key.emplace_back(member->session, member->epoch);
   }
   if (!key_.empty() && key == key_) return offering_;
-  offering_ = MakeOffering(members, trainers, groups, ++solves_);
+  offering_ = MakeOffering(members, trainers, groups, offering_.plan.get());
   key_ = std::move(key);
   return offering_;
 }

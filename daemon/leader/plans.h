@@ -25,7 +25,6 @@ struct GroupMoves {
 
 /// A solved plan with the job it was solved for. Immutable; shared by the versions that use it.
 struct SolvedPlan {
-  std::uint64_t serial = 0;  // a number per solve, so that equal fingerprints are told apart
   Job job;
   Plan plan;
   std::map<std::string, GroupMoves> groups;  // every rollout group that it serves
@@ -43,7 +42,8 @@ struct Offering {
 class PlanCache {
  public:
   /// Over all members of the trainer group and of `groups`; good until the next call. Solves only
-  /// when a participant's session or epoch is not as it was.
+  /// when a participant's session or epoch is not as it was, and then with the plan before as an
+  /// input: groups that have not changed keep theirs.
   const Offering& Get(const JobMembers& members,
                       const std::string& trainers,
                       const std::set<std::string>& groups);
@@ -54,7 +54,6 @@ class PlanCache {
   using Key = std::vector<std::pair<SessionId, Epoch>>;
   Key key_;
   Offering offering_;
-  std::uint64_t solves_ = 0;
 };
 
 }  // namespace wb

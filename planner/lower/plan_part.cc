@@ -44,15 +44,15 @@ class Renumbering {
 
 PlanPart MakePlanPart(const Job& job,
                       const Plan& plan,
-                      const std::string& group,
+                      const std::string& group_name,
                       const std::string& node) {
-  PlanPart part{job.name, group, plan.fingerprint, {}, {}, {}, {}};
+  const PlanGroup& group = *plan.FindGroup(group_name);
+  PlanPart part{job.name, group.name, group.fingerprint, {}, {}, {}, {}};
   Renumbering<WorkerIndex> workers(job.layouts.size());
   Renumbering<TensorId> tensors(job.tensors.size());
-  for (const Move& move : plan.moves) {
-    const Layout& src = job.layout(move.src);
-    const Layout& dst = job.layout(move.dst);
-    if (dst.name.group != group || (src.node != node && dst.node != node)) continue;
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    const Move& move = plan.moves[i];
+    if (job.layout(move.src).node != node && job.layout(move.dst).node != node) continue;
     workers.Use(move.src);
     workers.Use(move.dst);
     tensors.Use(move.tensor);
@@ -62,7 +62,7 @@ PlanPart MakePlanPart(const Job& job,
     part.workers.push_back({job.layout(worker).name, job.layout(worker).node});
   }
   for (const TensorId tensor : tensors.Assign()) part.tensors.push_back(job.tensor(tensor));
-  for (const Tie& tie : plan.ties) {
+  for (const Tie& tie : group.ties) {
     const std::optional<TensorId> target = tensors.Find(tie.target);
     if (target.has_value()) part.ties.push_back({job.tensor(tie.alias).name, *target});
   }

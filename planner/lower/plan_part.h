@@ -13,7 +13,7 @@
 
 namespace wb {
 
-/// The part of `plan` for `node` and the rollout group `group`.
+/// The part of `plan` for `node` and the rollout group `group`, one of the plan's.
 [[nodiscard]] PlanPart MakePlanPart(const Job& job,
                                     const Plan& plan,
                                     const std::string& group,

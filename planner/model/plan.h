@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/model/box.h"
@@ -36,6 +39,18 @@ struct Bounds {
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
+/// What a plan means for one rollout group.
+struct PlanGroup {
+  std::string name;
+  std::size_t begin = 0;  // its moves are Plan::moves[begin, end)
+  std::size_t end = 0;
+  std::vector<Tie> ties;  // of Plan::ties, those whose alias it wants
+  /// Of its moves and ties and all they speak of: workers with their nodes, tensors. Groups of two
+  /// plans with one fingerprint have the same part on every node.
+  Fingerprint fingerprint;
+  friend bool operator==(const PlanGroup&, const PlanGroup&) = default;
+};
+
 /// All moves of one update; pure and comparable.
 ///
 /// Invariant: moves are ordered by (destination name, tensor name, box lo) and tile every
@@ -49,11 +64,21 @@ struct Plan {
   Bounds bounds;
   std::vector<Tie> ties;  // ordered by alias
   std::vector<TensorId> unused;
-  Fingerprint fingerprint;  // of moves, names of workers and tensors
+  std::vector<PlanGroup> groups;  // every rollout group, ordered by name
+  Fingerprint fingerprint;        // of the groups' names and fingerprints
   friend bool operator==(const Plan&, const Plan&) = default;
 
   /// The bound for the features in force.
   std::uint64_t bound_bytes() const { return bounds.direct; }
+  /// The most that one NIC carries in one direction.
+  std::uint64_t max_nic_bytes() const { return std::max(max_egress_bytes, max_ingress_bytes); }
+  /// nullptr when there is no such group.
+  const PlanGroup* FindGroup(std::string_view name) const {
+    const auto found = std::lower_bound(
+        groups.begin(), groups.end(), name,
+        [](const PlanGroup& group, std::string_view key) { return group.name < key; });
+    return found == groups.end() || found->name != name ? nullptr : &*found;
+  }
 };
 
 }  // namespace wb

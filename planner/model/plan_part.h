@@ -29,7 +29,7 @@ struct PlanTie {
 struct PlanPart {
   std::string job;
   std::string group;        // of the destinations
-  Fingerprint fingerprint;  // of the whole plan
+  Fingerprint fingerprint;  // of the plan for this group
   std::vector<PlanWorker> workers;
   std::vector<Tensor> tensors;
   std::vector<PlanTie> ties;

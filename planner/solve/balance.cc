@@ -17,9 +17,12 @@ constexpr std::uint64_t kTolerance = 1024;
 }  // namespace
 
 Balancer::Balancer(std::span<const TrafficClass> classes,
-                   std::size_t senders,
+                   std::vector<std::uint64_t> load,
                    std::vector<SentPart> parts)
-    : classes_(classes), parts_(std::move(parts)), load_(senders, 0), of_sender_(senders) {
+    : classes_(classes),
+      parts_(std::move(parts)),
+      load_(std::move(load)),
+      of_sender_(load_.size()) {
   for (std::uint32_t i = 0; i < parts_.size(); ++i) {
     load_[parts_[i].sender] += parts_[i].bytes();
     of_sender_[parts_[i].sender].push_back(i);

@@ -29,7 +29,10 @@ struct SentPart {
 /// once, by Route.
 class Balancer {
  public:
-  Balancer(std::span<const TrafficClass> classes, std::size_t senders, std::vector<SentPart> parts);
+  /// `load`: what each sender carries besides the parts, bytes.
+  Balancer(std::span<const TrafficClass> classes,
+           std::vector<std::uint64_t> load,
+           std::vector<SentPart> parts);
 
   std::vector<SentPart> Run(std::uint64_t target) &&;
 

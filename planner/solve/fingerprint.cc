@@ -41,34 +41,66 @@ class Hasher {
   std::vector<std::uint64_t> words_;
 };
 
-std::uint64_t HashOf(const std::string& name) {
-  return XXH3_64bits(name.data(), name.size());
+std::uint64_t HashOf(const std::string& text) {
+  return XXH3_64bits(text.data(), text.size());
 }
 
-}  // namespace
+std::uint64_t HashOf(const Layout& layout) {
+  Hasher hasher;
+  hasher.Add(HashOf(layout.name.ToString()));
+  hasher.Add(HashOf(layout.node));
+  return hasher.digest();
+}
 
-Fingerprint FingerprintOf(const Job& job, const Plan& plan) {
+std::uint64_t HashOf(const Tensor& tensor) {
+  Hasher hasher;
+  hasher.Add(HashOf(tensor.name));
+  hasher.Add(static_cast<std::uint64_t>(tensor.dtype));
+  hasher.Add(tensor.overlap_identical ? 1 : 0);
+  hasher.Add(tensor.shape);
+  return hasher.digest();
+}
+
+// Hashes of what moves name, once for all of them.
+struct NameHashes {
+  explicit NameHashes(const Job& job) {
+    for (const Layout& layout : job.layouts) workers.push_back(HashOf(layout));
+    for (const Tensor& tensor : job.tensors) tensors.push_back(HashOf(tensor));
+  }
   std::vector<std::uint64_t> workers;
   std::vector<std::uint64_t> tensors;
-  for (const Layout& layout : job.layouts) workers.push_back(HashOf(layout.name.ToString()));
-  for (const Tensor& tensor : job.tensors) tensors.push_back(HashOf(tensor.name));
+};
+
+Fingerprint OfGroup(const NameHashes& names, const Plan& plan, const PlanGroup& group) {
   Hasher hasher;
-  hasher.Add(plan.moves.size());
-  for (const Move& move : plan.moves) {
-    hasher.Add(workers[move.src.value()]);
-    hasher.Add(workers[move.dst.value()]);
-    hasher.Add(tensors[move.tensor.value()]);
-    hasher.Add(static_cast<std::uint64_t>(job.tensor(move.tensor).dtype));
+  hasher.Add(group.end - group.begin);
+  for (std::size_t i = group.begin; i < group.end; ++i) {
+    const Move& move = plan.moves[i];
+    hasher.Add(names.workers[move.src.value()]);
+    hasher.Add(names.workers[move.dst.value()]);
+    hasher.Add(names.tensors[move.tensor.value()]);
     hasher.Add(static_cast<std::uint64_t>(move.box.ndim()));
     hasher.Add(move.box.lo());
     hasher.Add(move.box.hi());
   }
-  hasher.Add(plan.ties.size());
-  for (const Tie& tie : plan.ties) {
-    hasher.Add(tensors[tie.alias.value()]);
-    hasher.Add(tensors[tie.target.value()]);
+  for (const Tie& tie : group.ties) {
+    hasher.Add(names.tensors[tie.alias.value()]);
+    hasher.Add(names.tensors[tie.target.value()]);
   }
   return Fingerprint(hasher.digest());
+}
+
+}  // namespace
+
+void FillFingerprints(const Job& job, Plan& plan) {
+  const NameHashes names(job);
+  Hasher whole;
+  for (PlanGroup& group : plan.groups) {
+    group.fingerprint = OfGroup(names, plan, group);
+    whole.Add(HashOf(group.name));
+    whole.Add(group.fingerprint.value());
+  }
+  plan.fingerprint = Fingerprint(whole.digest());
 }
 
 }  // namespace wb

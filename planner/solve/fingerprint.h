@@ -5,8 +5,9 @@
 
 namespace wb {
 
-/// XXH3 over the plan's canonical form: each move's workers, tensor (name, dtype) and box, then the
-/// ties, all by name. So it does not depend on where things stand in the job's tables.
-[[nodiscard]] Fingerprint FingerprintOf(const Job& job, const Plan& plan);
+/// Fills the fingerprints of the plan and its groups: XXH3 over the canonical form, in which every
+/// name stands for itself. So they do not depend on where things stand in the job's tables, and a
+/// group's not on the other groups.
+void FillFingerprints(const Job& job, Plan& plan);
 
 }  // namespace wb

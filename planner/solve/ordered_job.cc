@@ -63,9 +63,11 @@ void OrderedJob::Restore(Plan& plan) const {
     move.dst = workers_[move.dst.value()];
     move.tensor = tensors_[move.tensor.value()];
   }
-  for (Tie& tie : plan.ties) {
-    tie = {tensors_[tie.alias.value()], tensors_[tie.target.value()]};
-  }
+  const auto restore = [&](std::vector<Tie>& ties) {
+    for (Tie& tie : ties) tie = {tensors_[tie.alias.value()], tensors_[tie.target.value()]};
+  };
+  restore(plan.ties);
+  for (PlanGroup& group : plan.groups) restore(group.ties);
   for (TensorId& tensor : plan.unused) tensor = tensors_[tensor.value()];
 }
 

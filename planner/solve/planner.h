@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <variant>
 
 #include "planner/model/layout.h"
@@ -8,11 +9,26 @@
 
 namespace wb {
 
+/// A plan made before and its job, which has its tables in order (as MakeJob makes it).
+struct PreviousPlan {
+  const Job& job;
+  const Plan& plan;
+};
+
 /// Computes the transfer plan of a job, or every reason why there is none. Pure: no I/O, no
-/// clock, no lock; the same job gives the same plan, and permuting its workers permutes it.
+/// clock, no lock; the same input gives the same plan, and permuting its workers permutes it.
 ///
 /// Steps: index the pieces, check coverage and ownership, route every slice
 /// to the source that keeps the most loaded NIC lowest, compute the bound.
-[[nodiscard]] std::variant<Plan, Refusals> Solve(const Job& job);
+///
+/// Moves of `previous` to rollout groups that are in both jobs, unchanged, stay as they are, move
+/// by move, as long as the trainers are the same too: only the other groups are routed, on top of
+/// the load that the kept moves make. Unless the fullest NIC would then carry more than 1.02 x the
+/// bound: then all are routed anew, if that is lower.
+[[nodiscard]] std::variant<Plan, Refusals> Solve(const Job& job,
+                                                 std::optional<PreviousPlan> previous);
+[[nodiscard]] inline std::variant<Plan, Refusals> Solve(const Job& job) {
+  return Solve(job, std::nullopt);
+}
 
 }  // namespace wb

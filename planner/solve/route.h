@@ -6,6 +6,7 @@
 #include "planner/model/layout.h"
 #include "planner/model/plan.h"
 #include "planner/solve/index.h"
+#include "planner/solve/kept.h"
 
 namespace wb {
 
@@ -29,6 +30,9 @@ struct Routing {
 /// each at the holder that is least loaded counting what the optimal flow of the bound still has
 /// in store for it. Then the most loaded sender gives away or exchanges slices, or splits one,
 /// while that helps and it is above the bound.
-[[nodiscard]] Routing Route(const Job& job, const SliceIndex& index);
+///
+/// Slices of destinations whose moves are kept are not routed: the kept moves are load that is
+/// there already. The bounds are of the whole job all the same.
+[[nodiscard]] Routing Route(const Job& job, const SliceIndex& index, const KeptMoves& kept);
 
 }  // namespace wb

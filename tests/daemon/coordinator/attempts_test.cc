@@ -186,8 +186,9 @@ TEST_CASE("a daemon that serves both ends copies region to region", "[control][c
   world.Receive("r0", 1);
   const auto job = std::get<Job>(MakeJob(all));
   const auto plan = std::get<Plan>(Solve(job));
-  PrepareAttempt message{kAttempt, "gqa", "engine0", Version(1), plan.fingerprint, {}, {}, {}};
+  PrepareAttempt message{kAttempt, "gqa", "engine0", Version(1), {}, {}, {}, {}};
   message.plan = MakePlanPart(job, plan, "engine0", "n1");
+  message.fingerprint = message.plan->fingerprint;
   const WorkerGeneration generation{Incarnation(5), Epoch(3)};
   message.workers = {{"policy/0", generation}, {"engine0/0", generation}};
   world.Say(message);

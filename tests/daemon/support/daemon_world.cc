@@ -174,7 +174,7 @@ PrepareAttempt PrepareFor(const std::string& node, std::uint64_t version, bool w
   message.job = "gqa";
   message.group = "engine0";
   message.version = Version(version);
-  message.fingerprint = plan.fingerprint;
+  message.fingerprint = plan.FindGroup("engine0")->fingerprint;
   if (with_plan) message.plan = MakePlanPart(job, plan, "engine0", node);
   const std::string other = node == "n1" ? "n0" : "n1";
   message.peers.push_back({other, Incarnation(1), "address of " + other});

@@ -51,7 +51,7 @@ TEST_CASE("a part has the moves of one group that begin or end on a node, and th
   const PlanPart part = MakePlanPart(job, plan, "e0", "t1");
   REQUIRE(part.job == "job");
   REQUIRE(part.group == "e0");
-  REQUIRE(part.fingerprint == plan.fingerprint);
+  REQUIRE(part.fingerprint == plan.FindGroup("e0")->fingerprint);
   REQUIRE(part.workers == std::vector<PlanWorker>{{{"e0", 0}, "r0"}, {{"policy", 1}, "t1"}});
   REQUIRE(part.tensors.size() == 1);
   REQUIRE(part.tensors[0].name == "b");

@@ -82,8 +82,8 @@ TEST_CASE("the fullest NIC is at most one slice above the bound", "[planner][sol
   const Plan plan = MustSolve(job);
   std::uint64_t largest = 0;
   for (const Move& move : plan.moves) largest = std::max(largest, move.bytes);
-  REQUIRE(plan.bound_bytes() <= test::MaxNicBytes(plan));
-  REQUIRE(test::MaxNicBytes(plan) <= plan.bound_bytes() + largest);
+  REQUIRE(plan.bound_bytes() <= plan.max_nic_bytes());
+  REQUIRE(plan.max_nic_bytes() <= plan.bound_bytes() + largest);
 }
 
 TEST_CASE("slices that can be split bring the fullest NIC to the bound within a part and 2 %",
@@ -94,7 +94,7 @@ TEST_CASE("slices that can be split bring the fullest NIC to the bound within a 
   const Job job = test::RandomJob(rng, LargeTensors());
   const Plan plan = MustSolve(job);
   const auto bound = static_cast<double>(plan.bound_bytes());
-  REQUIRE(static_cast<double>(test::MaxNicBytes(plan)) <= 1.02 * bound + (2 << 20));
+  REQUIRE(static_cast<double>(plan.max_nic_bytes()) <= 1.02 * bound + (2 << 20));
 }
 
 TEST_CASE("the same job gives the same plan", "[planner][solve][property]") {
@@ -136,7 +136,7 @@ TEST_CASE("exchanging ranks keeps what lands and the bytes of the fullest NIC",
   const Job exchanged = test::ExchangeRanks(job, rng);
   const Plan plan = MustSolve(job);
   const Plan after = MustSolve(exchanged);
-  REQUIRE(test::MaxNicBytes(after) == test::MaxNicBytes(plan));
+  REQUIRE(after.max_nic_bytes() == plan.max_nic_bytes());
   REQUIRE(after.bound_bytes() == plan.bound_bytes());
   REQUIRE(after.bytes == plan.bytes);
   REQUIRE(LandedBoxes(exchanged, after) == LandedBoxes(job, plan));

@@ -31,7 +31,7 @@ TEST_CASE("a trainer on the destination's node goes first and costs no NIC", "[p
   const Plan plan = MustSolve(job);
   REQUIRE(plan.moves.front().src == test::WorkerNamed(job, "policy/1"));
   REQUIRE(plan.intra_node_bytes == 32);
-  REQUIRE(test::MaxNicBytes(plan) == 0);
+  REQUIRE(plan.max_nic_bytes() == 0);
   REQUIRE(plan.bound_bytes() == 0);
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("an exchange of parts helps where no gift does", "[planner][solve]") {
   // Loads 9 + 2 and 8: neither part of the fuller sender can be given away, but 9 and 8 swap.
   const std::vector<TrafficClass> classes{{{0, 1}, {0, 1}, 17}, {{0}, {2}, 2}};
   std::vector<SentPart> parts{{0, 0, 0, 0, 1, 9}, {1, 0, 1, 0, 1, 8}, {2, 1, 0, 0, 1, 2}};
-  const std::vector<SentPart> after = Balancer(classes, 2, parts).Run(10);
+  const std::vector<SentPart> after = Balancer(classes, {0, 0}, parts).Run(10);
   std::map<std::uint32_t, std::uint64_t> load;
   for (const SentPart& part : after) load[part.sender] += part.bytes();
   REQUIRE(load[0] == 10);

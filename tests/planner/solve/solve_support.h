@@ -35,10 +35,6 @@ inline std::vector<std::string> Texts(const Refusals& refusals) {
   return texts;
 }
 
-inline std::uint64_t MaxNicBytes(const Plan& plan) {
-  return std::max(plan.max_egress_bytes, plan.max_ingress_bytes);
-}
-
 /// "policy/0 -> engine0/0 q [0,0]..[8,2]" per move, in the plan's order.
 inline std::vector<std::string> MoveLines(const Job& job, const Plan& plan) {
   std::vector<std::string> lines;
