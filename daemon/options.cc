@@ -149,6 +149,8 @@ Readers ReadersInto(DaemonOptions& o) {
       {"control.listen", [&o](const Node& v) { return Assign(o.control_listen, ReadAddress(v)); }},
       {"leader.listen", [&o](const Node& v) { return Assign(o.leader_listen, ReadAddress(v)); }},
       {"leader.address", [&o](const Node& v) { return Assign(o.leader_address, ReadAddress(v)); }},
+      {"leader.min_groups",
+       [&o](const Node& v) { return Assign(o.leader_min_groups, ReadInteger(v, 1, 65'536)); }},
       {"data.interface", [&o](const Node& v) { return Assign(o.data_interface, ReadText(v)); }},
       {"data.transports", [&o](const Node& v) { return ReadTransports(v, o.data_transports); }},
       {"data.insecure", [&o](const Node& v) { return Assign(o.data_insecure, ReadBool(v)); }},

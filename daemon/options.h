@@ -21,6 +21,7 @@ struct DaemonOptions {
   std::optional<TcpAddress> control_listen;
   std::optional<TcpAddress> leader_listen;   // this daemon is the leader: exactly one of
   std::optional<TcpAddress> leader_address;  // these two is set
+  std::uint32_t leader_min_groups = 1;       // a version that fewer groups are ready for fails
   TlsFiles tls;                              // all three paths are set, or none
   std::string tls_leader_name;               // empty: the IP address of leader.address
   std::string data_interface;

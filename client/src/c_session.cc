@@ -157,8 +157,16 @@ wb_status wb_publish(wb_session* session,
     const Result<Milliseconds> timeout =
         TakeTimeout(taken->timeout_ms, "publish", kDefaultCallTimeout);
     if (!timeout.ok()) return timeout.error();
+    if (taken->required_groups == nullptr && taken->required_group_count > 0) {
+      return Invalid("publish: required_groups is NULL, required_group_count is " +
+                     std::to_string(taken->required_group_count));
+    }
+    std::vector<std::string> required;
+    for (std::size_t i = 0; i < taken->required_group_count; ++i) {
+      required.push_back(Text(taken->required_groups[i]));
+    }
     const Result<v1::PublishReply> reply =
-        session->session.Publish(version, Text(taken->label), *timeout);
+        session->session.Publish(version, Text(taken->label), required, *timeout);
     if (!reply.ok()) return reply.error();
     GiveStruct(wb_publish_report{0, reply->version(), reply->bytes_sent(), reply->wait_seconds(),
                                  reply->move_seconds(), SecondsSince(start), reply->pack_seconds(),

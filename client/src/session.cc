@@ -152,6 +152,7 @@ Result<v1::DaemonMessage> Session::Exchange(v1::ClientMessage request,
 
 Result<v1::PublishReply> Session::Publish(std::uint64_t version,
                                           const std::string& label,
+                                          const std::vector<std::string>& required_groups,
                                           Milliseconds timeout) {
   outcomes_.clear();
   const Call call = CallOf("Publish", version, timeout);
@@ -166,10 +167,17 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
   if (Result<void> text = CheckUtf8(call.what + ": the label", label); !text.ok()) {
     return text.error();
   }
+  for (const std::string& group : required_groups) {
+    Result<void> text = CheckUtf8(call.what + ": a required group", group);
+    if (!text.ok()) return text.error();
+  }
   if (Result<void> joined = EnsureJoined(call.deadline); !joined.ok()) return joined.error();
   v1::ClientMessage request;
   request.mutable_publish()->set_version(version);
   request.mutable_publish()->set_label(label);
+  for (const std::string& group : required_groups) {
+    request.mutable_publish()->add_required_groups(group);
+  }
   Result<v1::DaemonMessage> answer = Exchange(std::move(request), call, IgnoreNotice);
   if (!answer.ok() || answer->status().code() != WB_INVALID_ARGUMENT) {
     // A leader that comes later must know that the number may have been given out.

@@ -42,6 +42,7 @@ class Session {
 
   Result<v1::PublishReply> Publish(std::uint64_t version,
                                    const std::string& label,
+                                   const std::vector<std::string>& required_groups,
                                    Milliseconds timeout);
   Result<std::uint64_t> WaitForVersion(std::uint64_t at_least, Milliseconds timeout);
   Result<v1::ReceiveReply> Receive(std::uint64_t version, Milliseconds timeout);

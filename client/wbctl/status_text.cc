@@ -75,7 +75,8 @@ Json ToJson(const v1::StatusReply& reply) {
     lanes.push_back({{"peer", lane.peer()},
                      {"fabric", lane.fabric()},
                      {"sent_bytes", lane.sent_bytes()},
-                     {"received_bytes", lane.received_bytes()}});
+                     {"received_bytes", lane.received_bytes()},
+                     {"connects", lane.connects()}});
   }
   return {{"node", reply.node()},
           {"incarnation", reply.incarnation()},

@@ -253,7 +253,9 @@ void Deliveries::Fail(const DeliveryRef& ref, const absl::Status& status) {
   if (delivery.state == DeliveryState::kFailed || CommitDecided(delivery.state)) return;
   delivery.status = absl::Status(status.code(), absl::StrCat(Title(ref), ": ", status.message()));
   Step(ref.job.name, ref.publication, delivery, DeliveryState::kFailed, state_.turns.Now());
-  if (ref.publication.status.ok()) ref.publication.status = delivery.status;
+  if (ref.publication.status.ok() && ref.publication.requires_group(delivery.group)) {
+    ref.publication.status = delivery.status;
+  }
   for (const std::string& node : ref.job.NodesOfGroup(delivery.group)) {
     state_.peers.Send(node, VersionFailed{ref.job.name, delivery.group, ref.publication.version,
                                           delivery.status});

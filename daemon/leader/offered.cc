@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "daemon/leader/publications.h"
 #include "daemon/leader/waits.h"
@@ -165,9 +166,33 @@ void Publications::ConsiderGo(LeaderJob& job, Publication& publication) {
     return entry.second.state == DeliveryState::kWaiting;
   });
   if (waiting && !publication.deadline_passed) return;
-  for (auto& [group, delivery] : deliveries) {
-    if (delivery.state == DeliveryState::kPrepared) deliveries_.Go({job, publication, delivery});
+  std::set<std::string> ready;
+  for (const auto& [group, delivery] : deliveries) {
+    if (delivery.state == DeliveryState::kPrepared) ready.insert(group);
   }
+  if (!ready.empty() && ready.size() < state_.options.min_groups) {
+    FailTooFew(job, publication, ready);
+    return;
+  }
+  for (const std::string& group : ready) {
+    deliveries_.Go({job, publication, deliveries.at(group)});
+  }
+}
+
+void Publications::FailTooFew(LeaderJob& job,
+                              Publication& publication,
+                              const std::set<std::string>& ready) {
+  std::vector<std::string> others;
+  for (const auto& [group, delivery] : publication.deliveries) {
+    if (!delivery.status.ok()) others.emplace_back(delivery.status.message());
+  }
+  const absl::Status status = absl::FailedPreconditionError(absl::StrCat(
+      "of at least ", state_.options.min_groups, " rollout groups (leader.min_groups) only ",
+      absl::StrJoin(ready, ", "), " is ready: ", absl::StrJoin(others, "; ")));
+  publication.status = absl::Status(
+      status.code(), absl::StrCat("job ", job.name, " version ", publication.version.value(), ": ",
+                                  status.message()));
+  FailUndecided(job, publication, status);
 }
 
 void Publications::ConsiderRelease(LeaderJob& job, Publication& publication) {

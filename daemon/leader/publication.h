@@ -60,7 +60,7 @@ struct Publication {
   using TimePoint = Timers::Clock::time_point;
 
   Version version;
-  std::string label;
+  PublishOptions options;  // as all ranks say
   PublicationState state = PublicationState::kOpening;
   absl::Status status;
   std::map<WorkerName, Caller> publishers;
@@ -76,6 +76,10 @@ struct Publication {
   std::uint64_t bound_bytes = 0;           // of the plan
   std::map<std::string, Delivery> deliveries;
 
+  /// Whether the version fails with the delivery to `group`.
+  bool requires_group(const std::string& group) const {
+    return options.required_groups.empty() || options.required_groups.contains(group);
+  }
   bool over() const {
     return state == PublicationState::kReleased || state == PublicationState::kFailed;
   }

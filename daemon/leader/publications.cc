@@ -35,9 +35,14 @@ absl::Status CheckNotPublishing(LeaderJob& job, const Member& member) {
   return absl::OkStatus();
 }
 
-/// Whether a failed round was about `version`, as its number or as what a rank said.
-bool Names(const Publication& failed, Version version) {
-  return failed.version == version ||
+/// Whether a failed round was about `version` for a rank that has not heard of its end: as its
+/// number, which is spent, or as what a rank said, which a round that comes later may be about.
+bool IsNews(const Publication& failed, const Member& member, Version version) {
+  const auto caller = failed.publishers.find(member.name());
+  if (failed.version == version) {
+    return caller == failed.publishers.end() || caller->second.session != member.session;
+  }
+  return caller == failed.publishers.end() &&
          std::any_of(failed.named.begin(), failed.named.end(),
                      [&](const auto& entry) { return entry.second == version; });
 }
@@ -46,7 +51,7 @@ bool Names(const Publication& failed, Version version) {
 struct Attendance {
   bool all_published = false;        // every rank of a whole trainer group has
   std::set<std::string> whole;       // rollout groups
-  std::vector<std::string> partial;  // those that are not, in words
+  std::vector<std::string> partial;  // those that are not, and required ones, in words
 };
 
 Attendance TakeAttendance(const LeaderJob& job, const Publication& opening) {
@@ -61,7 +66,41 @@ Attendance TakeAttendance(const LeaderJob& job, const Publication& opening) {
       attendance.partial.push_back(census.ToString());
     }
   }
+  for (const std::string& group : AbsentRequired(job, opening)) {
+    attendance.partial.push_back(absl::StrCat("required group ", group, " is not registered"));
+  }
   return attendance;
+}
+
+/// Why a version cannot be offered to the groups that are whole, although the time is over.
+absl::Status WhyNotOffered(const Publication& opening,
+                           const Attendance& attendance,
+                           std::uint32_t min_groups,
+                           const std::string& late) {
+  const std::set<std::string>& whole = attendance.whole;
+  std::string text;
+  if (whole.empty()) {
+    text = "no rollout group is whole";
+  } else if (whole.size() < min_groups) {
+    text = absl::StrCat("of at least ", min_groups, " rollout groups (leader.min_groups) only ",
+                        absl::StrJoin(whole, ", "), " is whole");
+  } else {
+    const auto& required = opening.options.required_groups;
+    const auto missing =
+        std::find_if(required.begin(), required.end(),
+                     [&](const std::string& group) { return !whole.contains(group); });
+    if (missing == required.end()) return absl::OkStatus();
+    text = absl::StrCat("required group ", *missing, " is not whole");
+  }
+  std::string missing = absl::StrJoin(attendance.partial, "; ");
+  if (missing.empty()) missing = whole.empty() ? "none is registered" : "no other is registered";
+  return absl::FailedPreconditionError(
+      absl::StrCat(text, " ", late, " after all trainer ranks published: ", missing));
+}
+
+/// "engine0,engine1", or "all".
+std::string Required(const PublishOptions& options) {
+  return options.required_groups.empty() ? "all" : absl::StrJoin(options.required_groups, ",");
 }
 
 }  // namespace
@@ -97,6 +136,14 @@ void Publications::Publish(const PublishVersion& call, const std::string& node) 
     RefuseRound(job, publication);
     return;
   }
+  if (publication.options.required_groups != call.options.required_groups) {
+    FailOpening(job, publication,
+                absl::InvalidArgumentError(absl::StrCat(
+                    Title(job, call.version),
+                    ": trainer ranks require different rollout groups: ", member->name().ToString(),
+                    " ", Required(call.options), ", the others ", Required(publication.options))));
+    return;
+  }
   ConsiderOffer(job);
 }
 
@@ -126,8 +173,8 @@ absl::Status Publications::WhyRoundFailed(LeaderJob& job,
                                           Version version) const {
   const auto failed =
       std::find_if(job.publications.rbegin(), job.publications.rend(), [&](const auto& entry) {
-        return entry.second.state == PublicationState::kFailed && Names(entry.second, version) &&
-               !entry.second.publishers.contains(member.name());
+        return entry.second.state == PublicationState::kFailed &&
+               IsNews(entry.second, member, version);
       });
   if (failed == job.publications.rend()) return absl::OkStatus();
   const auto now = state_.turns.Now();
@@ -147,7 +194,7 @@ Publication& Publications::OpenVersion(LeaderJob& job, const PublishVersion& cal
   }
   Publication& publication = job.publications[call.version];
   publication.version = call.version;
-  publication.label = call.label;
+  publication.options = call.options;
   publication.opened = publication.since = state_.turns.Now();
   job.spent = call.version;
   return publication;
@@ -190,23 +237,25 @@ void Publications::FailOpening(LeaderJob& job,
 void Publications::ConsiderOffer(LeaderJob& job) {
   Publication* opening = job.InState(PublicationState::kOpening);
   if (opening == nullptr || job.InState(PublicationState::kOffered) != nullptr) return;
-  const auto [all_published, whole, partial] = TakeAttendance(job, *opening);
-  if (!all_published) return;
+  const Attendance attendance = TakeAttendance(job, *opening);
+  if (!attendance.all_published) return;
   if (!opening->ready.has_value()) {
     opening->ready = state_.turns.Now();
     ArmDeadline(job, *opening);
   }
-  if ((whole.empty() || !partial.empty()) && !opening->deadline_passed) return;
-  if (whole.empty()) {
-    FailOpening(
-        job, *opening,
-        absl::FailedPreconditionError(absl::StrCat(
-            Title(job, opening->version), ": no rollout group is whole ",
-            Seconds(state_.turns.Now() - *opening->ready), " after all trainer ranks published: ",
-            partial.empty() ? "none is registered" : absl::StrJoin(partial, "; "))));
+  const std::uint32_t min_groups = state_.options.min_groups;
+  if (!opening->deadline_passed &&
+      (attendance.whole.size() < min_groups || !attendance.partial.empty())) {
     return;
   }
-  Offer(job, *opening, whole);
+  const std::string late = Seconds(state_.turns.Now() - *opening->ready);
+  if (const absl::Status why = WhyNotOffered(*opening, attendance, min_groups, late); !why.ok()) {
+    FailOpening(
+        job, *opening,
+        absl::Status(why.code(), absl::StrCat(Title(job, opening->version), ": ", why.message())));
+    return;
+  }
+  Offer(job, *opening, attendance.whole);
 }
 
 void Publications::GiveUp(const GiveUpVersion& call, const std::string& node) {

@@ -52,6 +52,7 @@ class Publications final : public DeliveryEvents {
   void TrainerLeft(LeaderJob& job, const absl::Status& left);
   void FailUndecided(LeaderJob& job, Publication& publication, const absl::Status& status);
   void ConsiderGo(LeaderJob& job, Publication& publication);
+  void FailTooFew(LeaderJob& job, Publication& publication, const std::set<std::string>& ready);
   void ConsiderRelease(LeaderJob& job, Publication& publication);
   absl::Status WhyNotReceivable(LeaderJob& job, const Member& member, Version version) const;
 

@@ -59,7 +59,7 @@ VersionSnapshot SnapshotVersion(const LeaderJob& job,
   snapshot.job = job.name;
   snapshot.version = publication.version;
   snapshot.state = Name(publication.state);
-  snapshot.label = publication.label;
+  snapshot.label = publication.options.label;
   snapshot.status = publication.status;
   snapshot.average_stall_ms = AverageStallMs(publication, now);
   snapshot.end_to_end_ms = EndToEndMs(publication);

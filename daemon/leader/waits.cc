@@ -31,6 +31,9 @@ std::vector<std::string> OpeningWaits(const LeaderJob& job,
     add(absl::StrCat(member.ToString(), " to publish"), publication.opened);
   }
   if (!rollouts) add("a rollout group to register", publication.opened);
+  for (const std::string& group : AbsentRequired(job, publication)) {
+    add(absl::StrCat("required group ", group, " to register"), publication.opened);
+  }
   const Publication* offered = nullptr;
   for (const auto& [version, other] : job.publications) {
     if (other.state == PublicationState::kOffered) offered = &other;
@@ -80,6 +83,14 @@ bool IsLate(const Delivery& delivery, const AttemptPeer& peer) {
 }
 
 }  // namespace
+
+std::vector<std::string> AbsentRequired(const LeaderJob& job, const Publication& publication) {
+  std::vector<std::string> absent;
+  for (const std::string& group : publication.options.required_groups) {
+    if (job.members.OfGroup(group).empty()) absent.push_back(group);
+  }
+  return absent;
+}
 
 std::vector<std::string> WaitsOf(const LeaderJob& job, const Delivery& delivery, TimePoint now) {
   std::vector<std::string> waits;

@@ -9,6 +9,10 @@ namespace wb {
 
 // Who is late, in words: for status, and for the text of whatever ends a wait. Pure.
 
+/// Required groups of which no rank is registered.
+[[nodiscard]] std::vector<std::string> AbsentRequired(const LeaderJob& job,
+                                                      const Publication& publication);
+
 /// "for engine0/2 (node n1) to accept, 1.2 s", one for each thing that is waited for.
 [[nodiscard]] std::vector<std::string> WaitsOf(const LeaderJob& job,
                                                const Publication& publication,

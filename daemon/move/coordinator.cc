@@ -89,13 +89,12 @@ void Coordinator::OpenSession(SessionOpening opening,
 
 void Coordinator::Publish(const SessionId& session,
                           Version version,
-                          const std::string& label,
+                          const PublishOptions& options,
                           Clock::time_point deadline,
                           std::function<void(PublishResult)> done) {
   state_->values.turns.Run(
-      [this, request = Calls::Request{session, version, deadline}, label, done = std::move(done)] {
-        state_->calls.Publish(request, label, done);
-      });
+      [this, request = Calls::Request{session, version, deadline}, options,
+       done = std::move(done)] { state_->calls.Publish(request, options, done); });
 }
 
 void Coordinator::WaitForVersion(const SessionId& session,

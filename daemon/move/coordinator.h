@@ -86,7 +86,7 @@ class Coordinator final : public SessionCalls, public LeaderEvents {
                    std::function<void(SessionOpened)> done) override;
   void Publish(const SessionId& session,
                Version version,
-               const std::string& label,
+               const PublishOptions& options,
                Clock::time_point deadline,
                std::function<void(PublishResult)> done) override;
   void WaitForVersion(const SessionId& session,

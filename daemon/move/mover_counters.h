@@ -12,6 +12,7 @@ struct LaneCounters {
   std::string fabric;                // what the newest lane runs on: "tcp", "shm"
   std::uint64_t sent_bytes = 0;      // left our buffers; no promise of delivery
   std::uint64_t received_bytes = 0;  // landed and checked
+  std::uint64_t connects = 0;        // lanes made to it; a kept one is used again
 };
 
 struct MoverCounters {

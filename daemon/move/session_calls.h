@@ -74,7 +74,7 @@ class SessionCalls {
                            std::function<void(SessionOpened)> done) = 0;
   virtual void Publish(const SessionId& session,
                        Version version,
-                       const std::string& label,
+                       const PublishOptions& options,
                        Clock::time_point deadline,
                        std::function<void(PublishResult)> done) = 0;
   virtual void WaitForVersion(const SessionId& session,

@@ -84,6 +84,16 @@ absl::Status CheckName(std::string_view field, const std::string& name) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::set<std::string>> GroupsFromProto(
+    std::string_view field, const google::protobuf::RepeatedPtrField<std::string>& wire) {
+  if (wire.size() > kMaxRequiredGroups) {
+    return WrongField(
+        field, absl::StrFormat("%d groups, want at most %d", wire.size(), kMaxRequiredGroups));
+  }
+  for (const std::string& name : wire) WB_RETURN_IF_ERROR(CheckName(field, name));
+  return std::set<std::string>(wire.begin(), wire.end());
+}
+
 absl::Status CheckSession(const std::string& session) {
   if (session.size() != kSessionIdBytes) {
     return WrongField("session", absl::StrFormat("%d characters, want 32", session.size()));

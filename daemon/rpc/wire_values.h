@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,8 @@ namespace wb {
 /// Limits of texts on the wire, in bytes.
 inline constexpr std::size_t kMaxTextBytes = std::size_t{8} * 1024;          // reasons, labels
 inline constexpr std::size_t kMaxDataAddressBytes = std::size_t{64} * 1024;  // of a fabric
-inline constexpr std::size_t kSessionIdBytes = 32;                           // 128 bits in hex
+inline constexpr int kMaxRequiredGroups = 1024;
+inline constexpr std::size_t kSessionIdBytes = 32;  // 128 bits in hex
 
 // Small values that both doors read from the wire. Stateless; thread-safe.
 
@@ -37,6 +39,9 @@ inline constexpr std::size_t kSessionIdBytes = 32;                           // 
                                        std::size_t limit);
 /// A node or group: [A-Za-z0-9._-]+, at most kMaxNameBytes.
 [[nodiscard]] absl::Status CheckName(std::string_view field, const std::string& name);
+/// Names of groups: at most kMaxRequiredGroups.
+[[nodiscard]] absl::StatusOr<std::set<std::string>> GroupsFromProto(
+    std::string_view field, const google::protobuf::RepeatedPtrField<std::string>& wire);
 /// 32 lower case hex digits.
 [[nodiscard]] absl::Status CheckSession(const std::string& session);
 /// A version that exists: >= 1.

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -82,10 +83,16 @@ struct UnregisterWorker {
   std::string reason;
 };
 
+/// What a trainer rank says of a version besides its number.
+struct PublishOptions {
+  std::string label;                      // for people
+  std::set<std::string> required_groups;  // that must commit; empty: all that take part
+};
+
 struct PublishVersion {
   SessionId session;
   Version version;
-  std::string label;
+  PublishOptions options;
 };
 
 struct AcceptVersion {

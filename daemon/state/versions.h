@@ -9,8 +9,8 @@ namespace wb {
 
 /// Of a version at its job. kOpening: trainer ranks are publishing it. kOffered: deliveries are
 /// under way. kReleased: every delivery is decided or failed, the sources may be written, and at
-/// least one group has it; its status is OK only if all participants have it. kFailed: nobody has
-/// it, and its number is spent.
+/// least one group has it; its status is OK only if all required groups have it. kFailed: nobody
+/// has it, and its number is spent.
 enum class PublicationState : std::uint8_t { kOpening, kOffered, kReleased, kFailed };
 
 /// Of a version at one rollout group. kWaiting: ranks accept it, daemons prepare. kStaged: every

@@ -19,7 +19,7 @@ using weightbridge::Result;
 using weightbridge::Rollout;
 using weightbridge::Trainer;
 
-TEST_CASE("Publish sends the version, the label and the time it has, and reports", "[client]") {
+TEST_CASE("Publish sends the version, what is said of it and the time it has, and reports", "[client]") {
   Seen<v1::ClientMessage> requests;
   FakeDaemon daemon([&](FakePeer& peer, int) {
     if (!peer.GrantJoin()) return;
@@ -41,7 +41,7 @@ TEST_CASE("Publish sends the version, the label and the time it has, and reports
   });
   Result<Trainer> trainer = JoinTrainer(daemon);
   REQUIRE(trainer.ok());
-  const Result<PublishReport> report = trainer->Publish(7, {"step 70", 5000ms});
+  const Result<PublishReport> report = trainer->Publish(7, {"step 70", 5000ms, {"engine0", "engine1"}});
   REQUIRE(report.ok());
   CHECK(report->version == 7);
   CHECK(report->bytes_sent == 1234);
@@ -59,6 +59,9 @@ TEST_CASE("Publish sends the version, the label and the time it has, and reports
   const v1::ClientMessage request = requests.all()[0];
   CHECK(request.publish().version() == 7);
   CHECK(request.publish().label() == "step 70");
+  const auto& required = request.publish().required_groups();
+  CHECK(std::vector<std::string>(required.begin(), required.end()) ==
+        std::vector<std::string>{"engine0", "engine1"});
   CHECK(request.timeout_ms() <= 5000);
   CHECK(request.timeout_ms() > 5000 - Slack(1000ms).count());
 }

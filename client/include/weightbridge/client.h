@@ -339,6 +339,9 @@ enum class MemoryState : std::int32_t {
 struct PublishOptions {
   std::string label;  // for people: the training step
   std::chrono::milliseconds timeout{600'000};
+  /// Rollout groups without which the publish fails, the same at all ranks; empty: all that take
+  /// part.
+  std::vector<std::string> required_groups = {};
 };
 
 struct GroupOutcome {
@@ -421,13 +424,18 @@ class Trainer {
   }
 
   /// Offers the memory as `version`, the same at all ranks and larger than ever before. The memory
-  /// must not be written until this returns. OK: every rollout group holds the version; otherwise
-  /// the first culprit's error, with each group's outcome in its details.
+  /// must not be written until this returns. OK: every required rollout group holds the version
+  /// (by default all that took part); otherwise the first culprit's error, with each group's
+  /// outcome in its details.
   Result<PublishReport> Publish(std::uint64_t version, const PublishOptions& options) {
     wb_publish_options raw{};
     raw.struct_size = sizeof(raw);
     raw.label = options.label.c_str();
     raw.timeout_ms = internal::TimeoutMs(options.timeout);
+    std::vector<const char*> required;
+    for (const std::string& group : options.required_groups) required.push_back(group.c_str());
+    raw.required_groups = required.data();
+    raw.required_group_count = required.size();
     wb_publish_report report{};
     report.struct_size = sizeof(report);
     if (wb_publish(session_.get(), version, &raw, &report) != WB_OK) return LastError();

@@ -261,6 +261,10 @@ typedef struct wb_publish_options {
   size_t struct_size;
   const char* label;  /* for people: the training step; NULL: none */
   int64_t timeout_ms; /* 0: 600 s */
+  /* Names of the rollout groups without which the publish fails, the same set at all ranks; none:
+   * all that take part. At most 1024. */
+  const char* const* required_groups;
+  size_t required_group_count;
 } wb_publish_options;
 
 typedef struct wb_publish_report {
@@ -282,9 +286,11 @@ typedef struct wb_publish_report {
  * ranks of the group within timeout_ms; once they are there, the leader waits timeouts.start of its
  * configuration (10 s) for a whole rollout group, and fails the version when there is none
  * (WB_FAILED_PRECONDITION). The memory must not be written until this returns. With
- * WB_OK every rollout group holds the version. Otherwise the error is the first culprit's and the
- * details give the outcome of each group; the version number is spent. options and report may be
- * NULL. After WB_DEADLINE_EXCEEDED with "may still be read" the daemon did not answer at all. */
+ * WB_OK every required rollout group holds the version (required_groups; by default all that took
+ * part). Otherwise the error is the first culprit's and the details give the outcome of each group;
+ * the version number is spent. A required group that is not there is waited for as long, and then
+ * named (WB_FAILED_PRECONDITION). options and report may be NULL. After WB_DEADLINE_EXCEEDED with
+ * "may still be read" the daemon did not answer at all. */
 WB_API wb_status wb_publish(wb_session* session,
                             uint64_t version,
                             const wb_publish_options* options,

@@ -91,10 +91,10 @@ void Calls::Answer(Session& session, Slot<Result> slot, Result result) {
 }
 
 void Calls::Publish(const Request& request,
-                    const std::string& label,
+                    const PublishOptions& options,
                     std::function<void(PublishResult)> done) {
   if (!Begin(request, &Session::publish, std::move(done))) return;
-  state_.Tell(PublishVersion{request.session, request.version, label});
+  state_.Tell(PublishVersion{request.session, request.version, options});
 }
 
 void Calls::Receive(const Request& request, std::function<void(ReceiveResult)> done) {

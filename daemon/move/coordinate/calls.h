@@ -30,7 +30,7 @@ class Calls final : public LocalAttemptEvents {
     Clock::time_point deadline;
   };
   void Publish(const Request& request,
-               const std::string& label,
+               const PublishOptions& options,
                std::function<void(PublishResult)> done);
   void Receive(const Request& request, std::function<void(ReceiveResult)> done);
   void WaitForVersion(const Request& request, std::function<void(absl::StatusOr<Version>)> done);

@@ -32,6 +32,7 @@ absl::StatusOr<Lane*> LaneTable::Acquire(const PeerAddress& peer,
   lane->group = group;
   lane->endpoint = endpoint;
   lane->counters = &CountersOf(peer.node);
+  ++lane->counters->connects;
   Lane* made = lane.get();
   lanes_.emplace(endpoint, std::move(lane));
   return made;

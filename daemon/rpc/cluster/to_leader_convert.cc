@@ -92,7 +92,10 @@ absl::StatusOr<ToLeader> Read(const v1::PublishVersion& wire) {
   WB_RETURN_IF_ERROR(CheckSession(wire.session()));
   WB_RETURN_IF_ERROR(CheckVersion(wire.version()));
   WB_RETURN_IF_ERROR(CheckLength("label", wire.label(), kMaxTextBytes));
-  return PublishVersion{wire.session(), Version(wire.version()), wire.label()};
+  WB_ASSIGN_OR_RETURN(std::set<std::string> required,
+                      GroupsFromProto("required_groups", wire.required_groups()));
+  return PublishVersion{
+      wire.session(), Version(wire.version()), {wire.label(), std::move(required)}};
 }
 
 absl::StatusOr<ToLeader> Read(const v1::AcceptVersion& wire) {
@@ -188,7 +191,10 @@ void Write(const UnregisterWorker& value, v1::ClusterRequest& wire) {
 void Write(const PublishVersion& value, v1::ClusterRequest& wire) {
   wire.mutable_publish()->set_session(value.session);
   wire.mutable_publish()->set_version(value.version.value());
-  wire.mutable_publish()->set_label(value.label);
+  wire.mutable_publish()->set_label(value.options.label);
+  for (const std::string& group : value.options.required_groups) {
+    wire.mutable_publish()->add_required_groups(group);
+  }
 }
 
 void Write(const AcceptVersion& value, v1::ClusterRequest& wire) {

@@ -31,6 +31,9 @@ absl::Status CheckFields(const v1::ClientMessage& message) {
   if (message.has_publish()) {
     checked = CheckVersion(message.publish().version());
     if (checked.ok()) checked = CheckLength("label", message.publish().label(), kMaxTextBytes);
+    if (checked.ok()) {
+      checked = GroupsFromProto("required_groups", message.publish().required_groups()).status();
+    }
   } else if (message.has_receive()) {
     checked = CheckVersion(message.receive().version());
   }
@@ -348,7 +351,9 @@ void LocalSession::Call(const v1::ClientMessage& message) {
   if (message.has_publish()) {
     in_call_.emplace(id, "publish");
     const Version version(message.publish().version());
-    context_.calls.Publish(id_, version, message.publish().label(), deadline,
+    const auto& groups = message.publish().required_groups();
+    const PublishOptions options{message.publish().label(), {groups.begin(), groups.end()}};
+    context_.calls.Publish(id_, version, options, deadline,
                            answer([id, version](const PublishResult& result) {
                              return ReplyTo(id, version, result);
                            }));

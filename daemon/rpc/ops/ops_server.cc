@@ -44,6 +44,7 @@ v1::StatusReply ReplyOf(const DaemonSnapshot& daemon) {
     wire.set_fabric(lane.fabric);
     wire.set_sent_bytes(lane.sent_bytes);
     wire.set_received_bytes(lane.received_bytes);
+    wire.set_connects(lane.connects);
   }
   reply.set_data_address(daemon.data_address);
   reply.set_leader_sent_bytes(daemon.leader_sent_bytes);

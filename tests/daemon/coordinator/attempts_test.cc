@@ -82,7 +82,9 @@ TEST_CASE("a source moves without asking, and reports what each trainer sent",
   world.Open("t0", TrainerRank(0, 2, "n0"), 2);
   world.Open("t1", TrainerRank(1, 2, "n0"), 2);
   const auto publish = world.Publish("t0", 1);
-  REQUIRE(world.Take<PublishVersion>().at(0).label == "step");
+  const PublishOptions said = world.Take<PublishVersion>().at(0).options;
+  REQUIRE(said.label == "step");
+  REQUIRE(said.required_groups == std::set<std::string>{"engine0"});
   world.Say(PrepareFor("n0", 1));
   world.Settle();
   world.Say(GoAttempt{kAttempt});

@@ -65,7 +65,7 @@ class Driver {
       if (life == lives_) busy_ = false;
     };
     if (trainer()) {
-      world_.coordinator(node_).Publish(session_, version, "", deadline,
+      world_.coordinator(node_).Publish(session_, version, {}, deadline,
                                         [end](const PublishResult& r) { end(r.status); });
     } else {
       world_.coordinator(node_).Receive(session_, version, deadline,

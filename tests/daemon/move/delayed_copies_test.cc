@@ -104,7 +104,7 @@ class Deployment final : public PeerLinks {
                const std::function<void(const absl::Status&)>& received) {
     int returned = 0;
     const auto deadline = timers_.Now() + std::chrono::seconds(10);
-    daemons_.front()->coordinator.Publish("trainer", Version(1), "", deadline,
+    daemons_.front()->coordinator.Publish("trainer", Version(1), {}, deadline,
                                           [&](const PublishResult& result) {
                                             published(result.status);
                                             ++returned;

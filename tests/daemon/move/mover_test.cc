@@ -205,6 +205,7 @@ TEST_CASE("two movers deliver over TCP and shared memory, three versions in a ro
   REQUIRE(counters.lanes.front().received_bytes == 3 * sent);
   REQUIRE(counters.refused_chunks + counters.late_chunks == 0);
   REQUIRE(t.mover->Counters().value().lanes.front().sent_bytes == 3 * sent);
+  REQUIRE(t.mover->Counters().value().lanes.front().connects == 1);
 }
 
 /// Allocations between Go and the last byte of a delivery of so many chunks.

@@ -130,7 +130,7 @@ TEST_CASE("Two daemons attach and talk with the leader", "[rpc][cluster]") {
   // What one says in a row arrives in its order.
   n0.thread.Ask([&] {
     for (std::uint64_t version = 1; version <= 500; ++version) {
-      n0.client.Send(PublishVersion{kSession, Version(version), ""});
+      n0.client.Send(PublishVersion{kSession, Version(version), {}});
     }
     return true;
   });

@@ -30,10 +30,10 @@ class FakeCalls final : public SessionCalls {
   }
   void Publish(const SessionId& /*session*/,
                Version version,
-               const std::string& label,
+               const PublishOptions& options,
                Clock::time_point deadline,
                std::function<void(PublishResult)> done) override {
-    last_label = label;
+    last_options = options;
     last_deadline = deadline;
     publishes[version.value()] = std::move(done);
   }
@@ -63,7 +63,7 @@ class FakeCalls final : public SessionCalls {
   std::map<std::uint64_t, std::function<void(PublishResult)>> publishes;
   std::map<std::uint64_t, std::function<void(absl::StatusOr<Version>)>> waits;
   std::map<std::uint64_t, std::function<void(ReceiveResult)>> receives;
-  std::string last_label;
+  PublishOptions last_options;
   Clock::time_point last_deadline;
 };
 

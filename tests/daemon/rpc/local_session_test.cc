@@ -33,6 +33,7 @@ TEST_CASE("A call is answered on its id, whatever the order", "[rpc][local]") {
   JoinAs(client, v1::TRAINER);
   v1::ClientMessage publish = test::PublishOf(11, 3, 60'000);
   publish.mutable_publish()->set_label("step 30");
+  publish.mutable_publish()->add_required_groups("engine0");
   REQUIRE(client.Send(publish));
   v1::ClientMessage wait;
   wait.set_id(12);
@@ -41,7 +42,8 @@ TEST_CASE("A call is answered on its id, whatever the order", "[rpc][local]") {
   REQUIRE(client.Send(wait));
   REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().waits.contains(4); }));
   fixture.thread().Ask([&] {
-    CHECK(fixture.calls().last_label == "step 30");
+    CHECK(fixture.calls().last_options.label == "step 30");
+    CHECK(fixture.calls().last_options.required_groups == std::set<std::string>{"engine0"});
     fixture.calls().waits.at(4)(Version(5));
     PublishResult result;
     result.outcomes = {{"engine0", absl::OkStatus()}, {"engine1", absl::AbortedError("lost")}};
@@ -237,9 +239,12 @@ TEST_CASE("A call that the leader could not take is refused at the door, and the
   JoinAs(client, v1::TRAINER);
   v1::ClientMessage labelled = test::PublishOf(2, 5, 60'000);
   labelled.mutable_publish()->set_label(std::string(8193, 'x'));
+  v1::ClientMessage nameless = test::PublishOf(2, 5, 60'000);
+  nameless.mutable_publish()->add_required_groups("");
   const std::vector<std::pair<v1::ClientMessage, std::string>> wrong{
       {test::PublishOf(1, 0, 60'000), "publish: version: 0, want >= 1"},
       {labelled, "publish: label: 8193 bytes, want at most 8192"},
+      {nameless, "publish: required_groups: is empty"},
       {test::ReceiveOf(3, 0, 60'000), "receive: version: 0, want >= 1"}};
   for (const auto& [message, text] : wrong) {
     CAPTURE(text);

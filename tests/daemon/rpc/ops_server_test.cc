@@ -90,7 +90,7 @@ TEST_CASE("Status is served on a socket of mode 0660 and over TCP", "[rpc][ops]"
   daemon.incarnation = Incarnation(9);
   daemon.term = Term(5);
   daemon.waits = {"version 3 waits for policy/1"};
-  daemon.lanes = {{"n1", "tcp", 10, 20}};
+  daemon.lanes = {{"n1", "tcp", 10, 20, 3}};
   Still still;
   still.daemon = daemon;
   fixture.source.Set(still);
@@ -110,6 +110,7 @@ TEST_CASE("Status is served on a socket of mode 0660 and over TCP", "[rpc][ops]"
     REQUIRE(reply.term() == 5);
     REQUIRE(reply.waits(0) == "version 3 waits for policy/1");
     REQUIRE(reply.lanes(0).received_bytes() == 20);
+    REQUIRE(reply.lanes(0).connects() == 3);
   }
 }
 

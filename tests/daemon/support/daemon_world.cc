@@ -61,7 +61,8 @@ DaemonWorld::Pending<PublishResult> DaemonWorld::Publish(const SessionId& sessio
                                                          std::uint64_t version,
                                                          std::chrono::milliseconds deadline) {
   auto pending = std::make_shared<std::optional<PublishResult>>();
-  coordinator_.Publish(session, Version(version), "step", In(deadline), Into(pending));
+  coordinator_.Publish(session, Version(version), {"step", {"engine0"}}, In(deadline),
+                       Into(pending));
   return pending;
 }
 

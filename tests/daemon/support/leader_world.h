@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -47,8 +48,11 @@ class LeaderWorld final : public PeerLinks {
                     int world_size,
                     const HeldBefore& held = {},
                     std::vector<GroupCommit> commits = {});
-  void Publish(PeerId peer, const SessionId& session, std::uint64_t version) {
-    Say(peer, PublishVersion{session, Version(version), ""});
+  void Publish(PeerId peer,
+               const SessionId& session,
+               std::uint64_t version,
+               const std::set<std::string>& required_groups = {}) {
+    Say(peer, PublishVersion{session, Version(version), {"", required_groups}});
   }
   void Accept(PeerId peer, const SessionId& session, std::uint64_t version) {
     Say(peer, AcceptVersion{session, Version(version)});
