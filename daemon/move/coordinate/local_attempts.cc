@@ -22,6 +22,10 @@ MoveTimes Largest(const MoveTimes& a, const MoveTimes& b) {
           std::max(a.scatter_seconds, b.scatter_seconds), std::max(a.copy_seconds, b.copy_seconds)};
 }
 
+bool TouchedBy(const LocalAttempt& attempt, const Session& session) {
+  return attempt.receivers.contains(session.id) || attempt.sources.contains(session.id);
+}
+
 }  // namespace
 
 LocalAttempt* LocalAttempts::Find(AttemptId id) {
@@ -57,9 +61,13 @@ absl::Status LocalAttempts::TryPrepare(PrepareAttempt message) {
   attempt.version = message.version;
   attempt.since = state_.turns.Now();
   for (const auto& [id, session] : state_.sessions) {
-    const bool takes_part = session.job() == message.job && session.name().group == message.group &&
-                            session.membership == Session::Membership::kMember;
-    if (takes_part) attempt.receivers.insert(id);
+    if (session.job() != message.job || session.membership != Session::Membership::kMember)
+      continue;
+    if (session.name().group == message.group) {
+      attempt.receivers.insert(id);
+    } else if (message.workers.contains(session.name().ToString())) {
+      attempt.sources.insert(id);
+    }
   }
   WB_RETURN_IF_ERROR(CheckReceivers(attempt));
   WB_ASSIGN_OR_RETURN(AttemptWork work, plan->Bind(message, WorkersOf(message.job)));
@@ -328,11 +336,8 @@ void LocalAttempts::OnEnded(AttemptId id) {
 }
 
 bool LocalAttempts::Touches(const Session& session) const {
-  for (const auto& [id, attempt] : state_.attempts) {
-    if (attempt.job != session.job()) continue;
-    if (session.role() == Role::kTrainer || attempt.receivers.contains(session.id)) return true;
-  }
-  return false;
+  return std::any_of(state_.attempts.begin(), state_.attempts.end(),
+                     [&](const auto& entry) { return TouchedBy(entry.second, session); });
 }
 
 const LocalAttempt* LocalAttempts::Staged(const Session& session, Version version) const {
@@ -347,9 +352,7 @@ const LocalAttempt* LocalAttempts::Staged(const Session& session, Version versio
 
 void LocalAttempts::AbortFor(const Session& session, const absl::Status& status) {
   for (auto& [id, attempt] : state_.attempts) {
-    const bool touches = attempt.job == session.job() && (session.role() == Role::kTrainer ||
-                                                          attempt.receivers.contains(session.id));
-    if (!touches || !CanMove(attempt.state, LocalState::kAborting)) continue;
+    if (!TouchedBy(attempt, session) || !CanMove(attempt.state, LocalState::kAborting)) continue;
     if (attempt.state == LocalState::kStaged) continue;
     Fail(attempt, status);
     BeginAbort(attempt);
