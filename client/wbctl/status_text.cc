@@ -32,7 +32,8 @@ Json DeliveryJson(const v1::DeliveryStatus& delivery) {
           {"attempt", delivery.attempt()},
           {"bytes_planned", delivery.bytes_planned()},
           {"bytes_by_path", std::move(by_path)},
-          {"seconds", delivery.seconds()}};
+          {"seconds", delivery.seconds()},
+          {"sources", delivery.sources()}};
 }
 
 /// Columns as wide as their widest cell, two spaces between them, none after the last.

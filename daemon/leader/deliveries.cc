@@ -21,16 +21,21 @@ std::string Title(const DeliveryRef& ref) {
                       ref.delivery.group);
 }
 
-/// All workers of the attempt: the trainers and the group.
+bool TakesPart(const Delivery& delivery, const WorkerName& name) {
+  return name.group == delivery.sources || name.group == delivery.group;
+}
+
+/// All workers of the attempt: the sources and the group.
 AttemptId AttemptOf(const DeliveryRef& ref, Term term) {
   AttemptKey key{term,
                  ref.job.name,
                  ref.delivery.group,
                  ref.publication.version,
-                 ref.publication.plan->plan.FindGroup(ref.delivery.group)->fingerprint,
-                 {}};
+                 ref.delivery.plan->plan.FindGroup(ref.delivery.group)->fingerprint,
+                 {},
+                 ref.delivery.tries};
   for (const auto& [name, member] : ref.job.members.all()) {
-    if (member.role() == Role::kTrainer || name.group == ref.delivery.group) {
+    if (TakesPart(ref.delivery, name)) {
       key.workers.emplace(name, member.generation());
     }
   }
@@ -60,7 +65,8 @@ std::optional<DeliveryRef> Deliveries::Find(AttemptId attempt) {
   if (owner == state_.attempts.end()) return std::nullopt;
   LeaderJob& job = state_.jobs.at(owner->second.job);
   Publication& publication = job.publications.at(owner->second.version);
-  return DeliveryRef{job, publication, publication.deliveries.at(owner->second.group)};
+  auto& deliveries = owner->second.late ? publication.late : publication.deliveries;
+  return DeliveryRef{job, publication, deliveries.at(owner->second.group)};
 }
 
 std::optional<Deliveries::Found> Deliveries::Expect(const std::string& node,
@@ -88,8 +94,9 @@ void Deliveries::Prepare(const DeliveryRef& ref) {
   delivery.attempt = AttemptOf(ref, state_.term);
   delivery.prepare_sent = state_.turns.Now();
   delivery.since = *delivery.prepare_sent;
-  state_.attempts[*delivery.attempt] = {ref.job.name, ref.publication.version, delivery.group};
-  for (const auto& [node, others] : ref.publication.plan->groups.at(delivery.group).exchanges) {
+  state_.attempts[*delivery.attempt] = {ref.job.name, ref.publication.version, delivery.group,
+                                        delivery.late};
+  for (const auto& [node, others] : delivery.plan->groups.at(delivery.group).exchanges) {
     delivery.participants[node];
   }
   // A rank that wants nothing takes part all the same: it commits with its group.
@@ -102,7 +109,7 @@ void Deliveries::Prepare(const DeliveryRef& ref) {
 }
 
 PrepareAttempt Deliveries::PrepareMessage(const DeliveryRef& ref, const std::string& node) {
-  const SolvedPlan& solved = *ref.publication.plan;
+  const SolvedPlan& solved = *ref.delivery.plan;
   PrepareAttempt message;
   message.attempt = *ref.delivery.attempt;
   message.job = ref.job.name;
@@ -126,8 +133,7 @@ PrepareAttempt Deliveries::PrepareMessage(const DeliveryRef& ref, const std::str
     }
   }
   for (const auto& [name, member] : ref.job.members.all()) {
-    const bool takes_part = member.role() == Role::kTrainer || name.group == ref.delivery.group;
-    if (takes_part && member.node() == node) {
+    if (TakesPart(ref.delivery, name) && member.node() == node) {
       message.workers.emplace(name.ToString(), member.generation());
     }
   }
@@ -144,10 +150,11 @@ void Deliveries::OnPrepared(const std::string& node, AttemptId attempt) {
 void Deliveries::Go(const DeliveryRef& ref) {
   const auto now = state_.turns.Now();
   for (auto& [version, earlier] : ref.job.publications) {
-    const auto delivery = earlier.deliveries.find(ref.delivery.group);
-    if (delivery == earlier.deliveries.end()) continue;
     // In place: from the first byte on the older version is no more.
-    if (delivery->second.state == DeliveryState::kCommitted) {
+    for (auto* deliveries : {&earlier.deliveries, &earlier.late}) {
+      const auto delivery = deliveries->find(ref.delivery.group);
+      if (delivery == deliveries->end()) continue;
+      if (delivery->second.state != DeliveryState::kCommitted) continue;
       Step(ref.job.name, earlier, delivery->second, DeliveryState::kRetired, now);
     }
   }
@@ -238,6 +245,7 @@ void Deliveries::Committed(const DeliveryRef& ref) {
   const auto now = state_.turns.Now();
   Step(ref.job.name, ref.publication, ref.delivery, DeliveryState::kCommitted, now);
   ref.delivery.ended = now;
+  ref.delivery.plan.reset();
   state_.attempts.erase(*ref.delivery.attempt);
   for (const auto& [rank, caller] : ref.delivery.accepted) {
     if (Member* member = ref.job.members.Find(caller.session); member != nullptr) {
@@ -253,9 +261,8 @@ void Deliveries::Fail(const DeliveryRef& ref, const absl::Status& status) {
   if (delivery.state == DeliveryState::kFailed || CommitDecided(delivery.state)) return;
   delivery.status = absl::Status(status.code(), absl::StrCat(Title(ref), ": ", status.message()));
   Step(ref.job.name, ref.publication, delivery, DeliveryState::kFailed, state_.turns.Now());
-  if (ref.publication.status.ok() && ref.publication.requires_group(delivery.group)) {
-    ref.publication.status = delivery.status;
-  }
+  const bool counts = !delivery.late && ref.publication.requires_group(delivery.group);
+  if (counts && ref.publication.status.ok()) ref.publication.status = delivery.status;
   for (const std::string& node : ref.job.NodesOfGroup(delivery.group)) {
     state_.peers.Send(node, VersionFailed{ref.job.name, delivery.group, ref.publication.version,
                                           delivery.status});
@@ -286,6 +293,7 @@ void Deliveries::Abort(const DeliveryRef& ref) {
 void Deliveries::Quiet(const DeliveryRef& ref) {
   Delivery& delivery = ref.delivery;
   delivery.ended = state_.turns.Now();
+  delivery.plan.reset();
   if (delivery.deadline.has_value()) state_.turns.Cancel(*delivery.deadline);
   if (delivery.attempt.has_value()) state_.attempts.erase(*delivery.attempt);
   AnswerRanks(ref);

@@ -59,10 +59,14 @@ std::optional<bool> Doubts::Recorded(const LeaderJob& job, const Member& member)
   if (decided != job.doubts.end()) return decided->second.committed;
   const auto publication = job.publications.find(member.held_version);
   if (publication == job.publications.end()) return std::nullopt;
-  const auto delivery = publication->second.deliveries.find(member.name().group);
-  if (delivery == publication->second.deliveries.end()) return false;
-  const bool same = member.attempt == AttemptId() || delivery->second.attempt == member.attempt;
-  return same && CommitDecided(delivery->second.state);
+  const Publication& known = publication->second;
+  for (const auto* deliveries : {&known.deliveries, &known.late}) {
+    const auto delivery = deliveries->find(member.name().group);
+    if (delivery == deliveries->end()) continue;
+    const bool same = member.attempt == AttemptId() || delivery->second.attempt == member.attempt;
+    if (same && CommitDecided(delivery->second.state)) return true;
+  }
+  return known.inherited ? std::nullopt : std::optional(false);
 }
 
 void Doubts::Open(LeaderJob& job, const std::string& group, Version version) {

@@ -63,6 +63,7 @@ struct MemberSnapshot {
 
 struct DeliverySnapshot {
   std::string group;
+  std::string sources;  // the group it is read from
   std::string state;
   absl::Status status;
   AttemptId attempt;

@@ -35,14 +35,12 @@ void Publications::Accept(const AcceptVersion& call, const std::string& node) {
     job.accepts[member->name()] = {call.version, caller};
     return;
   }
-  if (publication != nullptr && publication->state == PublicationState::kOffered) {
-    const auto delivery = publication->deliveries.find(member->name().group);
-    if (delivery != publication->deliveries.end() &&
-        delivery->second.state == DeliveryState::kWaiting &&
-        !delivery->second.accepted.contains(member->name().rank)) {
-      deliveries_.Accept({job, *publication, delivery->second}, member->name().rank, caller);
-      return;
-    }
+  Delivery* delivery =
+      publication == nullptr ? nullptr : publication->DeliveryTo(member->name().group);
+  if (delivery != nullptr && delivery->state == DeliveryState::kWaiting &&
+      !delivery->accepted.contains(member->name().rank)) {
+    deliveries_.Accept({job, *publication, *delivery}, member->name().rank, caller);
+    return;
   }
   AnswerReceive(*member, call.version, WhyNotReceivable(job, *member, call.version));
 }
@@ -51,21 +49,21 @@ absl::Status Publications::WhyNotReceivable(LeaderJob& job,
                                             const Member& member,
                                             Version version) const {
   const std::string& group = member.name().group;
-  const Publication* publication = job.Find(version);
+  Publication* publication = job.Find(version);
   if (publication == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("version ", version.value(), " is not on offer to ", group,
                      ": the newest of job ", job.name, " is ", job.newest().value()));
   }
-  const auto delivery = publication->deliveries.find(group);
-  if (delivery == publication->deliveries.end()) {
+  const Delivery* delivery = publication->DeliveryTo(group);
+  if (delivery == nullptr) {
     if (publication->state == PublicationState::kFailed) return publication->status;
     return absl::FailedPreconditionError(
         absl::StrCat(group, " was not whole when version ", version.value(),
-                     " was offered: it starts with the next version"));
+                     " was offered: it starts with the next offer"));
   }
-  if (!delivery->second.status.ok()) return delivery->second.status;
-  const std::string_view state = Name(delivery->second.state);
+  if (!delivery->status.ok()) return delivery->status;
+  const std::string_view state = Name(delivery->state);
   return absl::FailedPreconditionError(
       absl::StrCat("version ", version.value(), " to ", group, " is ",
                    absl::string_view(state.data(), state.size()), " already"));
@@ -80,9 +78,9 @@ void Publications::Offer(LeaderJob& job,
     FailOpening(job, publication, ToStatus(offering.refusals));
     return;
   }
-  publication.plan = offering.plan;
   publication.bound_bytes = offering.plan->plan.bound_bytes();
   Step(job.name, publication, PublicationState::kOffered, state_.turns.Now());
+  late_.MakeWay(job, publication.version);
   ArmDeadline(job, publication);
   for (const auto& [name, caller] : publication.publishers) {
     Member* member = job.members.Find(caller.session);
@@ -92,12 +90,14 @@ void Publications::Offer(LeaderJob& job,
   for (const std::string& group : groups) {
     Delivery& delivery = publication.deliveries[group];
     delivery.group = group;
+    delivery.sources = trainers->group;
     delivery.since = state_.turns.Now();
     if (const auto misfit = offering.misfits.find(group); misfit != offering.misfits.end()) {
       deliveries_.Fail({job, publication, delivery}, ToStatus(misfit->second));
       continue;
     }
-    delivery.bytes_planned = publication.plan->groups.at(group).bytes;
+    delivery.plan = offering.plan;
+    delivery.bytes_planned = offering.plan->groups.at(group).bytes;
     for (const std::string& node : job.NodesOfGroup(group)) {
       state_.peers.Send(node, VersionOffered{job.name, group, publication.version});
     }
@@ -126,6 +126,7 @@ void Publications::TakeEarlyAccepts(LeaderJob& job, Publication& publication) {
 
 void Publications::RolloutLeft(LeaderJob& job, const Member& member, const absl::Status& left) {
   job.accepts.erase(member.name());
+  late_.MemberLost(job, member, left);
   Publication* offered = job.InState(PublicationState::kOffered);
   if (offered == nullptr) return;
   const auto delivery = offered->deliveries.find(member.name().group);
@@ -157,6 +158,13 @@ void Publications::FailUndecided(LeaderJob& job,
 void Publications::OnDeliveryChanged(LeaderJob& job, Publication& publication) {
   ConsiderGo(job, publication);
   ConsiderRelease(job, publication);
+  late_.Go(job);
+  if (!publication.over()) return;
+  // A late delivery may have ended: its source may be written, another be offered.
+  if (Publication* offered = job.InState(PublicationState::kOffered); offered != nullptr) {
+    ConsiderGo(job, *offered);
+  }
+  late_.Consider(job);
 }
 
 void Publications::ConsiderGo(LeaderJob& job, Publication& publication) {
@@ -167,14 +175,17 @@ void Publications::ConsiderGo(LeaderJob& job, Publication& publication) {
   });
   if (waiting && !publication.deadline_passed) return;
   std::set<std::string> ready;
+  std::size_t gone = 0;
   for (const auto& [group, delivery] : deliveries) {
     if (delivery.state == DeliveryState::kPrepared) ready.insert(group);
+    if (delivery.went.has_value()) ++gone;
   }
-  if (!ready.empty() && ready.size() < state_.options.min_groups) {
+  if (!ready.empty() && gone == 0 && ready.size() < state_.options.min_groups) {
     FailTooFew(job, publication, ready);
     return;
   }
   for (const std::string& group : ready) {
+    if (FindReader(job, group) != nullptr) continue;
     deliveries_.Go({job, publication, deliveries.at(group)});
   }
 }
@@ -205,7 +216,6 @@ void Publications::ConsiderRelease(LeaderJob& job, Publication& publication) {
   if (publication.deadline.has_value()) state_.turns.Cancel(*publication.deadline);
   Step(job.name, publication, any_commits ? PublicationState::kReleased : PublicationState::kFailed,
        state_.turns.Now());
-  publication.plan.reset();  // versions are kept for long, and layouts are large
   AnswerPublishers(job, publication);
   ConsiderOffer(job);
 }

@@ -1,6 +1,7 @@
 #include "daemon/leader/plans.h"
 
 #include <optional>
+#include <span>
 #include <variant>
 
 #include "planner/model/registration.h"
@@ -41,11 +42,8 @@ Participants MembersOf(const JobMembers& members,
   return participants;
 }
 
-std::variant<SolvedPlan, Refusals> SolveFor(const Participants& participants,
+std::variant<SolvedPlan, Refusals> SolveFor(std::span<const Registration> registrations,
                                             const SolvedPlan* before) {
-  std::vector<Registration> registrations;
-  registrations.reserve(participants.size());
-  for (const Member* member : participants) registrations.push_back(*member->registration);
   std::variant<Job, Refusals> job = MakeJob(registrations);
   if (Refusals* refusals = std::get_if<Refusals>(&job)) return std::move(*refusals);
   std::optional<PreviousPlan> previous;
@@ -57,6 +55,14 @@ std::variant<SolvedPlan, Refusals> SolveFor(const Participants& participants,
   solved.plan = std::move(std::get<Plan>(plan));
   solved.groups = MovesByGroup(solved.job, solved.plan);
   return solved;
+}
+
+std::variant<SolvedPlan, Refusals> SolveFor(const Participants& participants,
+                                            const SolvedPlan* before) {
+  std::vector<Registration> registrations;
+  registrations.reserve(participants.size());
+  for (const Member* member : participants) registrations.push_back(*member->registration);
+  return SolveFor(registrations, before);
 }
 
 /// Without the tensors that are left unused: other groups may want them.
@@ -104,6 +110,19 @@ Offering MakeOffering(const JobMembers& members,
 }
 
 }  // namespace
+
+std::variant<SolvedPlan, Refusals> SolveBetween(const JobMembers& members,
+                                                const std::string& sources,
+                                                const std::string& group) {
+  std::vector<Registration> registrations;
+  for (const Member* member : MembersOf(members, sources, {group})) {
+    Registration& registration = registrations.emplace_back(*member->registration);
+    if (member->name().group == sources) registration.layout.role = Role::kTrainer;
+    // An element that one rank holds twice (tied params) has the same bytes in each.
+    for (Tensor& tensor : registration.tensors) tensor.overlap_identical = true;
+  }
+  return SolveFor(registrations, nullptr);
+}
 
 const Offering& PlanCache::Get(const JobMembers& members,
                                const std::string& trainers,

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "daemon/state/members.h"
@@ -29,6 +30,12 @@ struct SolvedPlan {
   Plan plan;
   std::map<std::string, GroupMoves> groups;  // every rollout group that it serves
 };
+
+/// A plan from one rollout group to another, both whole: the first is taken for the trainers, whose
+/// bytes it holds.
+[[nodiscard]] std::variant<SolvedPlan, Refusals> SolveBetween(const JobMembers& members,
+                                                              const std::string& sources,
+                                                              const std::string& group);
 
 /// Which groups a version can go to. A group that would be refused beside the trainers alone is a
 /// misfit: its fault is its own, and the others have a plan without it.

@@ -21,6 +21,13 @@ void RequireLegal(State from, State to) {
 
 }  // namespace
 
+Delivery* Publication::DeliveryTo(const std::string& group) {
+  for (std::map<std::string, Delivery>* all : {&late, &deliveries}) {
+    if (const auto found = all->find(group); found != all->end()) return &found->second;
+  }
+  return nullptr;
+}
+
 void Step(const std::string& job,
           Publication& publication,
           PublicationState to,

@@ -37,6 +37,10 @@ struct Delivery {
   using TimePoint = Timers::Clock::time_point;
 
   std::string group;
+  std::string sources;  // the group that it is read from: the trainers, or where `late` a rollout
+  bool late = false;    // one of Publication::late
+  std::uint32_t tries = 0;                 // late ones of the version, up to this one
+  std::shared_ptr<const SolvedPlan> plan;  // until it has ended: layouts are large
   DeliveryState state = DeliveryState::kWaiting;
   absl::Status status;                              // why it failed
   std::map<std::int32_t, Caller> accepted;          // by rank
@@ -72,14 +76,18 @@ struct Publication {
   std::optional<TimePoint> ready;   // last trainer rank has published
   std::optional<TimerId> deadline;  // of the present state: start_timeout
   bool deadline_passed = false;
-  std::shared_ptr<const SolvedPlan> plan;  // while it is offered
-  std::uint64_t bound_bytes = 0;           // of the plan
+  bool inherited = false;         // an earlier leader's: only what is delivered late is known of it
+  std::uint64_t bound_bytes = 0;  // of the plan
   std::map<std::string, Delivery> deliveries;
+  /// Of groups that catch up once it is released: LateDeliveries'. Each group's newest.
+  std::map<std::string, Delivery> late;
 
   /// Whether the version fails with the delivery to `group`.
   bool requires_group(const std::string& group) const {
     return options.required_groups.empty() || options.required_groups.contains(group);
   }
+  /// The newest delivery to the group, or nullptr.
+  Delivery* DeliveryTo(const std::string& group);
   bool over() const {
     return state == PublicationState::kReleased || state == PublicationState::kFailed;
   }

@@ -183,14 +183,15 @@ absl::Status Publications::WhyRoundFailed(LeaderJob& job,
 }
 
 Publication& Publications::OpenVersion(LeaderJob& job, const PublishVersion& call) const {
+  const auto ended = [](const std::map<std::string, Delivery>& deliveries) {
+    return std::all_of(deliveries.begin(), deliveries.end(),
+                       [](const auto& entry) { return entry.second.ended.has_value(); });
+  };
   for (auto it = job.publications.begin();
        it != job.publications.end() && job.publications.size() >= kVersionsKept;) {
-    const auto& deliveries = it->second.deliveries;
-    const bool ended = it->second.over() &&
-                       std::all_of(deliveries.begin(), deliveries.end(), [](const auto& entry) {
-                         return entry.second.ended.has_value();
-                       });
-    it = ended ? job.publications.erase(it) : std::next(it);
+    const Publication& old = it->second;
+    const bool over = old.over() && ended(old.deliveries) && ended(old.late);
+    it = over ? job.publications.erase(it) : std::next(it);
   }
   Publication& publication = job.publications[call.version];
   publication.version = call.version;
@@ -232,6 +233,7 @@ void Publications::FailOpening(LeaderJob& job,
       state_.peers.Send(node, VersionFailed{job.name, census.group, publication.version, status});
     }
   }
+  late_.Consider(job);
 }
 
 void Publications::ConsiderOffer(LeaderJob& job) {
@@ -294,11 +296,16 @@ void Publications::GiveUpReceive(LeaderJob& job, const Member& member, const Giv
   }
   Publication* publication = job.Find(call.version);
   if (publication == nullptr) return;
-  const auto delivery = publication->deliveries.find(member.name().group);
-  if (delivery == publication->deliveries.end()) return;
-  const std::vector<std::string> waits = WaitsOf(job, delivery->second, state_.turns.Now());
-  deliveries_.Fail({job, *publication, delivery->second}, absl::DeadlineExceededError(text(waits)));
+  Delivery* delivery = publication->DeliveryTo(member.name().group);
+  if (delivery == nullptr) return;
+  const std::vector<std::string> waits = WaitsOf(job, *delivery, state_.turns.Now());
+  deliveries_.Fail({job, *publication, *delivery}, absl::DeadlineExceededError(text(waits)));
   OnDeliveryChanged(job, *publication);
+}
+
+void Publications::MemberJoined(LeaderJob& job, const std::string& group) {
+  ConsiderOffer(job);
+  if (job.members.IsWhole(group)) late_.Consider(job);
 }
 
 void Publications::MembersLost(LeaderJob& job,
@@ -319,6 +326,7 @@ void Publications::MembersLost(LeaderJob& job,
     OnDeliveryChanged(job, *offered);
   }
   ConsiderOffer(job);
+  late_.Consider(job);
 }
 
 }  // namespace wb

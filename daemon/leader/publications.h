@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 
 #include "daemon/leader/deliveries.h"
+#include "daemon/leader/late.h"
 #include "daemon/leader/state.h"
 
 namespace wb {
@@ -18,7 +19,8 @@ inline constexpr std::size_t kVersionsKept = 128;
 /// deliveries go together, releases the sources when all have ended. Called inside turns only.
 class Publications final : public DeliveryEvents {
  public:
-  explicit Publications(LeaderState& state) : state_(state), deliveries_(state, *this) {}
+  explicit Publications(LeaderState& state)
+      : state_(state), deliveries_(state, *this), late_(state, deliveries_) {}
 
   Deliveries& deliveries() { return deliveries_; }
 
@@ -27,8 +29,8 @@ class Publications final : public DeliveryEvents {
   void Accept(const AcceptVersion& call, const std::string& node);
   void GiveUp(const GiveUpVersion& call, const std::string& node);
 
-  /// A member was admitted: a publication that waits for its group may go on.
-  void MemberJoined(LeaderJob& job) { ConsiderOffer(job); }
+  /// A member of `group` was admitted: a publication that waits for it may go on.
+  void MemberJoined(LeaderJob& job, const std::string& group);
   /// Members of one job have been removed; `why` says the reason.
   void MembersLost(LeaderJob& job, const std::vector<Member>& lost, const std::string& why);
 
@@ -64,6 +66,7 @@ class Publications final : public DeliveryEvents {
 
   LeaderState& state_;
   Deliveries deliveries_;
+  LateDeliveries late_;
 };
 
 }  // namespace wb

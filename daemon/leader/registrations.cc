@@ -46,16 +46,16 @@ void Registrations::Hello(PeerId id, ClusterHello hello) {
 void Registrations::Register(Peer& peer, RegisterWorker call) {
   const SessionId session = call.session;
   const std::string job = call.registration->job;
-  const std::string name = call.registration->layout.name.ToString();
+  const WorkerName name = call.registration->layout.name;
   const std::vector<GroupCommit> commits = std::move(call.commits);
   const absl::Status status = Admit(peer, std::move(call));
   spdlog::log(status.ok() ? spdlog::level::info : spdlog::level::warn,
-              "job={} worker={} node={} session={} register: {}", job, name, peer.hello.node,
-              session, status.ToString());
+              "job={} worker={} node={} session={} register: {}", job, name.ToString(),
+              peer.hello.node, session, status.ToString());
   // What a worker is in doubt about is told before it is let in, where it is known.
   if (status.ok()) doubts_.OnAdmitted(state_.jobs.at(job), session, commits);
   state_.peers.Send(peer.hello.node, WorkerRegistered{session, status});
-  if (status.ok()) publications_.MemberJoined(state_.jobs.at(job));
+  if (status.ok()) publications_.MemberJoined(state_.jobs.at(job), name.group);
 }
 
 absl::Status Registrations::Admit(Peer& peer, RegisterWorker call) {

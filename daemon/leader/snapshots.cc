@@ -33,7 +33,8 @@ double AverageStallMs(const Publication& publication, TimePoint now) {
 double EndToEndMs(const Publication& publication) {
   TimePoint last = publication.opened;
   for (const auto& [group, delivery] : publication.deliveries) {
-    if (CommitDecided(delivery.state)) last = std::max(last, delivery.ended.value_or(last));
+    if (!delivery.late && CommitDecided(delivery.state))
+      last = std::max(last, delivery.ended.value_or(last));
   }
   return Milliseconds(last - publication.opened).count();
 }
@@ -41,6 +42,7 @@ double EndToEndMs(const Publication& publication) {
 DeliverySnapshot SnapshotDelivery(const Delivery& delivery) {
   DeliverySnapshot snapshot;
   snapshot.group = delivery.group;
+  snapshot.sources = delivery.sources;
   snapshot.state = Name(delivery.state);
   snapshot.status = delivery.status;
   snapshot.attempt = delivery.attempt.value_or(AttemptId());
@@ -64,8 +66,10 @@ VersionSnapshot SnapshotVersion(const LeaderJob& job,
   snapshot.average_stall_ms = AverageStallMs(publication, now);
   snapshot.end_to_end_ms = EndToEndMs(publication);
   snapshot.bound_bytes = publication.bound_bytes;
-  for (const auto& [group, delivery] : publication.deliveries) {
-    snapshot.deliveries.push_back(SnapshotDelivery(delivery));
+  for (const auto* deliveries : {&publication.deliveries, &publication.late}) {
+    for (const auto& [group, delivery] : *deliveries) {
+      snapshot.deliveries.push_back(SnapshotDelivery(delivery));
+    }
   }
   return snapshot;
 }

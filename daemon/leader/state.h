@@ -40,6 +40,10 @@ struct LeaderJob {
   std::map<Version, Publication> publications;
   std::map<WorkerName, EarlyAccept> accepts;
   std::map<std::pair<std::string, Version>, Doubt> doubts;  // by group and version
+  std::set<std::pair<Version, std::string>> late;  // LateDeliveries': by version and group
+  // Sessions of two groups, each by its first, between which there is no plan; until a version is
+  // offered to all.
+  std::set<std::pair<SessionId, SessionId>> late_refused;
 
   /// A new version must be above this.
   Version newest() const { return std::max(spent, members.NewestHeld()); }
@@ -54,6 +58,7 @@ struct AttemptOwner {
   std::string job;
   Version version;
   std::string group;
+  bool late = false;  // Delivery::late
 };
 
 /// What the leader's verbs (registrations, publications, deliveries) work on. Invariant: every

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "daemon/leader/late.h"
 #include "daemon/state/seconds.h"
 
 namespace wb {
@@ -106,7 +107,11 @@ std::vector<std::string> WaitsOf(const LeaderJob& job, const Delivery& delivery,
     if (!IsLate(delivery, peer)) continue;
     waits.push_back(absl::StrCat("for ", Participant(delivery, node), ", ", since));
   }
-  if (delivery.state == DeliveryState::kPrepared) {
+  if (delivery.state != DeliveryState::kPrepared) return waits;
+  if (const Delivery* reader = FindReader(job, delivery.group); reader != nullptr) {
+    waits.push_back(absl::StrCat("for ", reader->group, ", which reads ", delivery.group,
+                                 ", before that is written, ", since));
+  } else {
     waits.push_back(absl::StrCat("for the other groups before ", delivery.group, " goes, ", since));
   }
   return waits;
@@ -117,9 +122,11 @@ std::vector<std::string> WaitsOf(const LeaderJob& job,
                                  TimePoint now) {
   if (publication.state == PublicationState::kOpening) return OpeningWaits(job, publication, now);
   std::vector<std::string> waits;
-  for (const auto& [group, delivery] : publication.deliveries) {
-    std::vector<std::string> more = WaitsOf(job, delivery, now);
-    waits.insert(waits.end(), more.begin(), more.end());
+  for (const auto* deliveries : {&publication.deliveries, &publication.late}) {
+    for (const auto& [group, delivery] : *deliveries) {
+      std::vector<std::string> more = WaitsOf(job, delivery, now);
+      waits.insert(waits.end(), more.begin(), more.end());
+    }
   }
   return waits;
 }

@@ -35,6 +35,7 @@ AttemptId MakeAttemptId(const AttemptKey& key) {
   hash.Add(key.group);
   hash.Add(key.version.value());
   hash.Add(key.fingerprint.value());
+  hash.Add(std::uint64_t{key.tries});
   for (const auto& [name, generation] : key.workers) {
     hash.Add(name.group);
     hash.Add(static_cast<std::uint64_t>(name.rank));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -16,6 +17,7 @@ struct AttemptKey {
   Version version;
   Fingerprint fingerprint;
   std::map<WorkerName, WorkerGeneration> workers;  // all that take part
+  std::uint32_t tries = 0;                         // of the same before this one
 };
 
 /// A hash of the whole key: a message or chunk of another term, plan or registration never carries

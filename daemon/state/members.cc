@@ -104,6 +104,11 @@ std::vector<const Member*> JobMembers::OfGroup(const std::string& group) const {
   return members;
 }
 
+bool JobMembers::IsWhole(const std::string& group) const {
+  const auto found = groups_.find(group);
+  return found != groups_.end() && found->second.registered == found->second.world_size;
+}
+
 GroupCensus JobMembers::Census(const std::string& name, const Group& group) const {
   GroupCensus census{name, group.role, group.world_size, group.registered, {}};
   for (std::int32_t rank = 0; !census.whole() && rank < group.world_size; ++rank) {

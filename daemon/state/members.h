@@ -74,6 +74,7 @@ class JobMembers {
   const Member* Find(const WorkerName& name) const;
   const std::map<WorkerName, Member>& all() const { return by_name_; }
   std::vector<const Member*> OfGroup(const std::string& group) const;
+  bool IsWhole(const std::string& group) const;
   /// Ordered by name.
   std::vector<GroupCensus> Groups() const;
   /// The trainer group, if one has a member.

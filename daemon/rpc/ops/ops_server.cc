@@ -83,6 +83,7 @@ void Write(const DeliverySnapshot& delivery, v1::DeliveryStatus& wire) {
   (*wire.mutable_bytes_by_path())["shm"] = delivery.bytes.shm;
   (*wire.mutable_bytes_by_path())["local"] = delivery.bytes.local;
   wire.set_seconds(delivery.seconds);
+  wire.set_sources(delivery.sources);
 }
 
 v1::VersionsReply ReplyOf(const std::vector<VersionSnapshot>& versions) {

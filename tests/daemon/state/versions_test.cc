@@ -51,9 +51,10 @@ TEST_CASE("an attempt id changes with everything that makes the attempt", "[cont
       "engine0",
       Version(3),
       Fingerprint(9),
-      {{{"engine0", 0}, {Incarnation(1), Epoch(1)}}, {{"policy", 0}, {Incarnation(1), Epoch(1)}}}};
+      {{{"engine0", 0}, {Incarnation(1), Epoch(1)}}, {{"policy", 0}, {Incarnation(1), Epoch(1)}}},
+      0};
   REQUIRE(MakeAttemptId(key) == MakeAttemptId(key));
-  std::vector<AttemptKey> others(9, key);
+  std::vector<AttemptKey> others(10, key);
   others[0].term = Term(2);
   others[1].job = "gq";
   others[2].group = "engine1";
@@ -62,6 +63,7 @@ TEST_CASE("an attempt id changes with everything that makes the attempt", "[cont
   others[5].workers[{"engine0", 0}].epoch = Epoch(2);
   others[6].workers.erase({"policy", 0});
   others[8].workers[{"engine0", 0}].incarnation = Incarnation(2);
+  others[9].tries = 1;
   others[7].job = "gqae";
   others[7].group = "ngine0";
   std::set<AttemptId> ids{MakeAttemptId(key)};
