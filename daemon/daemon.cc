@@ -140,6 +140,7 @@ absl::Status Daemon::State::StartLeader() {
   cluster_server = std::make_unique<ClusterServer>(*leader_loop, identity.term, grpc());
   LeaderOptions leader_options;
   leader_options.min_groups = options.leader_min_groups;
+  leader_options.retire_after = options.leader_retire_after;
   leader_options.start_timeout = options.timeouts_start;
   leader_options.rejoin_timeout = options.timeouts_rejoin;
   leader = std::make_unique<Leader>(*leader_loop, *cluster_server, identity.term,

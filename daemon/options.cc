@@ -151,6 +151,8 @@ Readers ReadersInto(DaemonOptions& o) {
       {"leader.address", [&o](const Node& v) { return Assign(o.leader_address, ReadAddress(v)); }},
       {"leader.min_groups",
        [&o](const Node& v) { return Assign(o.leader_min_groups, ReadInteger(v, 1, 65'536)); }},
+      {"leader.retire_after",
+       [&o](const Node& v) { return Assign(o.leader_retire_after, ReadInteger(v, 0, 1'000'000)); }},
       {"data.interface", [&o](const Node& v) { return Assign(o.data_interface, ReadText(v)); }},
       {"data.transports", [&o](const Node& v) { return ReadTransports(v, o.data_transports); }},
       {"data.insecure", [&o](const Node& v) { return Assign(o.data_insecure, ReadBool(v)); }},

@@ -22,6 +22,7 @@ struct DaemonOptions {
   std::optional<TcpAddress> leader_listen;   // this daemon is the leader: exactly one of
   std::optional<TcpAddress> leader_address;  // these two is set
   std::uint32_t leader_min_groups = 1;       // a version that fewer groups are ready for fails
+  std::uint32_t leader_retire_after = 3;     // restarts of a rollout group; 0: never
   TlsFiles tls;                              // all three paths are set, or none
   std::string tls_leader_name;               // empty: the IP address of leader.address
   std::string data_interface;

@@ -246,6 +246,7 @@ void Deliveries::Committed(const DeliveryRef& ref) {
   Step(ref.job.name, ref.publication, ref.delivery, DeliveryState::kCommitted, now);
   ref.delivery.ended = now;
   ref.delivery.plan.reset();
+  ref.job.retirement.NoteCommit(ref.delivery.group);
   state_.attempts.erase(*ref.delivery.attempt);
   for (const auto& [rank, caller] : ref.delivery.accepted) {
     if (Member* member = ref.job.members.Find(caller.session); member != nullptr) {

@@ -52,6 +52,7 @@ struct Attendance {
   bool all_published = false;        // every rank of a whole trainer group has
   std::set<std::string> whole;       // rollout groups
   std::vector<std::string> partial;  // those that are not, and required ones, in words
+  std::vector<std::string> retired;  // likewise; not waited for
 };
 
 Attendance TakeAttendance(const LeaderJob& job, const Publication& opening) {
@@ -62,13 +63,14 @@ Attendance TakeAttendance(const LeaderJob& job, const Publication& opening) {
                                                        static_cast<std::size_t>(census.registered);
     } else if (census.whole()) {
       attendance.whole.insert(census.group);
-    } else {
+    } else if (!job.retirement.IsRetired(census.group)) {
       attendance.partial.push_back(census.ToString());
     }
   }
   for (const std::string& group : AbsentRequired(job, opening)) {
     attendance.partial.push_back(absl::StrCat("required group ", group, " is not registered"));
   }
+  attendance.retired = job.retirement.Retired();
   return attendance;
 }
 
@@ -92,7 +94,9 @@ absl::Status WhyNotOffered(const Publication& opening,
     if (missing == required.end()) return absl::OkStatus();
     text = absl::StrCat("required group ", *missing, " is not whole");
   }
-  std::string missing = absl::StrJoin(attendance.partial, "; ");
+  std::vector<std::string> absent = attendance.partial;
+  absent.insert(absent.end(), attendance.retired.begin(), attendance.retired.end());
+  std::string missing = absl::StrJoin(absent, "; ");
   if (missing.empty()) missing = whole.empty() ? "none is registered" : "no other is registered";
   return absl::FailedPreconditionError(
       absl::StrCat(text, " ", late, " after all trainer ranks published: ", missing));

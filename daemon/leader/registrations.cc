@@ -83,7 +83,8 @@ absl::Status Registrations::Admit(Peer& peer, RegisterWorker call) {
                 call.held_version, call.memory,      call.attempt,    std::move(call.registration)};
   LeaderJob& entry = state_.jobs[job];
   entry.name = job;
-  absl::Status status = entry.members.Admit(std::move(member));
+  absl::Status status = entry.retirement.NoteJoin(member, state_.options.retire_after);
+  if (status.ok()) status = entry.members.Admit(std::move(member));
   if (status.ok()) {
     state_.job_of_session.emplace(call.session, job);
     // Numbers that any leader has given out stay spent, also when who knew of them has left.
@@ -114,7 +115,10 @@ std::optional<Member> Registrations::Remove(LeaderJob& job, const SessionId& ses
   std::optional<Member> member = job.members.Remove(session);
   if (!member.has_value()) return std::nullopt;
   state_.job_of_session.erase(session);
-  if (job.members.all().empty()) job.plans.Forget();
+  if (job.members.all().empty()) {
+    job.plans.Forget();
+    job.retirement.Clear();
+  }
   const std::string& node = member->node();
   Peer* peer = state_.peers.FindNode(node);
   if (peer == nullptr) return member;
@@ -139,6 +143,7 @@ void Registrations::Unregister(Peer& peer, const UnregisterWorker& call) {
   spdlog::info("job={} worker={} session={} left: {}", job->name, member->ToString(), call.session,
                call.reason);
   const std::optional<Member> removed = Remove(*job, call.session);
+  if (!call.left) job->retirement.NoteLost(job->members, {*removed}, call.reason);
   publications_.MembersLost(*job, {*removed}, call.reason);
 }
 
@@ -157,6 +162,7 @@ void Registrations::PeerLost(PeerId id, const absl::Status& why) {
     std::vector<Member> lost;
     lost.reserve(sessions.size());
     for (const SessionId& session : sessions) lost.push_back(*Remove(job, session));
+    job.retirement.NoteLost(job.members, lost, reason);
     if (!lost.empty()) publications_.MembersLost(job, lost, reason);
   }
   publications_.deliveries().DropPeer(node);

@@ -13,6 +13,7 @@
 #include "daemon/leader/peers.h"
 #include "daemon/leader/plans.h"
 #include "daemon/leader/publication.h"
+#include "daemon/leader/retirement.h"
 #include "daemon/state/members.h"
 #include "transport/loop/turns.h"
 
@@ -39,8 +40,9 @@ struct LeaderJob {
   Version spent;  // the newest version that was ever opened
   std::map<Version, Publication> publications;
   std::map<WorkerName, EarlyAccept> accepts;
+  Retirement retirement;
   std::map<std::pair<std::string, Version>, Doubt> doubts;  // by group and version
-  std::set<std::pair<Version, std::string>> late;  // LateDeliveries': by version and group
+  std::set<std::pair<Version, std::string>> late;           // LateDeliveries': by version and group
   // Sessions of two groups, each by its first, between which there is no plan; until a version is
   // offered to all.
   std::set<std::pair<SessionId, SessionId>> late_refused;

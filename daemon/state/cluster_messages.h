@@ -81,6 +81,7 @@ struct RegisterWorker {
 struct UnregisterWorker {
   SessionId session;
   std::string reason;
+  bool left = false;  // in order: it, or its daemon, said that it leaves
 };
 
 /// What a trainer rank says of a version besides its number.

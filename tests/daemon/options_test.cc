@@ -32,6 +32,7 @@ TEST_CASE("The least configuration has the defaults that the example shows", "[o
   REQUIRE(options->leader_listen == TcpAddress{"127.0.0.1", 0});
   REQUIRE_FALSE(options->leader_address.has_value());
   REQUIRE(options->leader_min_groups == 1);
+  REQUIRE(options->leader_retire_after == 3);
   REQUIRE(options->limits_memory_bytes == 1ULL << 40);
   REQUIRE(options->limits_workers == 64);
   REQUIRE(options->limits_message_bytes == 256ULL << 20);
@@ -66,7 +67,7 @@ TEST_CASE("Every key is read", "[options]") {
 node: node-7.rack_2
 run_dir: /tmp/x
 control: {listen: "[::1]:7071"}
-leader: {address: localhost:7070, min_groups: 2}
+leader: {address: localhost:7070, min_groups: 2, retire_after: 0}
 data: {interface: eth0, transports: [tcp], insecure: true}
 limits: {memory_bytes: 1000, workers: 3, message_bytes: 100000}
 timeouts: {drain: 500ms, start: 1s, peer: 3600s, rejoin: 2s, decision: 3s}
@@ -81,6 +82,7 @@ log: {level: debug, format: json}
   REQUIRE(options->control_listen == TcpAddress{"::1", 7071});
   REQUIRE(options->leader_address == TcpAddress{"127.0.0.1", 7070});
   REQUIRE(options->leader_min_groups == 2);
+  REQUIRE(options->leader_retire_after == 0);
   REQUIRE(options->data_interface == "eth0");
   REQUIRE(options->data_insecure);
   REQUIRE(options->limits_memory_bytes == 1000);

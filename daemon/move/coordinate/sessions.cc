@@ -109,7 +109,7 @@ void Sessions::OnDeadline(const SessionId& id) {
         absl::StrCat("the leader has not answered the registration of ", session->name().ToString(),
                      " within ", Seconds(session->opening->timeout)));
   }
-  state_.Tell(UnregisterWorker{id, "its Join has passed its deadline"});
+  state_.Tell(UnregisterWorker{id, "its Join has passed its deadline", true});
   AnswerOpening(*session, status);
   Drop(id);
 }
@@ -126,7 +126,7 @@ void Sessions::Close(const SessionId& id, const absl::Status& status) {
   if (session == nullptr) return;
   spdlog::info("session={} worker={} closed: {}", id, session->name().ToString(),
                status.ToString());
-  state_.Tell(UnregisterWorker{id, std::string(status.message())});
+  state_.Tell(UnregisterWorker{id, std::string(status.message()), state_.draining});
   if (session->opening.has_value()) AnswerOpening(*session, status);
   calls_.EndCalls(*session, status);
   Drop(id);

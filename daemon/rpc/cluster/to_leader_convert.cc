@@ -85,7 +85,7 @@ absl::StatusOr<ToLeader> Read(const v1::RegisterWorker& wire) {
 absl::StatusOr<ToLeader> Read(const v1::UnregisterWorker& wire) {
   WB_RETURN_IF_ERROR(CheckSession(wire.session()));
   WB_RETURN_IF_ERROR(CheckLength("reason", wire.reason(), kMaxTextBytes));
-  return UnregisterWorker{wire.session(), wire.reason()};
+  return UnregisterWorker{wire.session(), wire.reason(), wire.left()};
 }
 
 absl::StatusOr<ToLeader> Read(const v1::PublishVersion& wire) {
@@ -186,6 +186,7 @@ void Write(const RegisterWorker& value, v1::ClusterRequest& wire) {
 void Write(const UnregisterWorker& value, v1::ClusterRequest& wire) {
   wire.mutable_unregister_worker()->set_session(value.session);
   wire.mutable_unregister_worker()->set_reason(value.reason);
+  wire.mutable_unregister_worker()->set_left(value.left);
 }
 
 void Write(const PublishVersion& value, v1::ClusterRequest& wire) {

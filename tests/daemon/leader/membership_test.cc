@@ -294,5 +294,98 @@ TEST_CASE("whoever publishes a version that has failed hears the first reason, o
   REQUIRE(world.Newest().state == "offered");
 }
 
+/// Session `session` of engine1 dies; what the leader says to its next process, session `again`.
+absl::Status Restart(ThreeNodes& nodes, const SessionId& session, const SessionId& again) {
+  nodes.world.Say(nodes.n2, UnregisterWorker{session, "process ended"});
+  nodes.world.joining = Incarnation(nodes.world.joining.value() + 1);
+  return nodes.world.Join(nodes.n2, again, RolloutRank("engine1", 0, 1, "n2"), 1);
+}
+
+TEST_CASE("a group that dies after each version is retired after retire_after restarts",
+          "[control][leader][field][case-103]") {
+  LeaderOptions options;
+  options.start_timeout = seconds(2);
+  options.min_groups = GENERATE(1U, 2U);
+  LeaderWorld world(options);
+  ThreeNodes nodes(world);
+  nodes.JoinEngine1("e0");
+  nodes.Update(1, "e0");
+  REQUIRE(Restart(nodes, "e0", "e1").ok());
+  nodes.Update(2, "e1");
+  REQUIRE(Restart(nodes, "e1", "e2").ok());
+  nodes.Update(3, "e2");
+  const absl::Status refused = Restart(nodes, "e2", "e3");
+  REQUIRE(refused.code() == absl::StatusCode::kFailedPrecondition);
+  REQUIRE(Text(refused) ==
+          "engine1 is retired (leader.retire_after is 3): it has restarted 3 times without "
+          "receiving two versions in a row; the last time engine1/0 (node n2) left: process ended");
+  for (const char* again : {"e4", "e5", "e6"}) {
+    REQUIRE(world.Join(nodes.n2, again, RolloutRank("engine1", 0, 1, "n2"), 1) == refused);
+  }
+  REQUIRE(world.Join(nodes.n2, "other", RolloutRank("engine2", 0, 2, "n2"), 2).ok());
+  world.Say(nodes.n2, UnregisterWorker{"other", "done"});
+  world.Take<FinishPublish>(nodes.n0);
+  if (options.min_groups == 1) {
+    nodes.Update(4, "");  // nobody waits for it
+    return;
+  }
+  nodes.PublishAll(4);
+  world.timers.Advance(seconds(2));
+  REQUIRE(Text(world.PublishEnd(nodes.n0, "t0")->status) ==
+          "job gqa version 4: of at least 2 rollout groups (leader.min_groups) only engine0 is "
+          "whole 2.0 s after all trainer ranks published: engine1 is retired");
+}
+
+TEST_CASE("what is no restart retires nobody", "[control][leader]") {
+  LeaderWorld world;
+  ThreeNodes nodes(world);
+  nodes.JoinEngine1("e");
+  SECTION("it says that it leaves") {
+    for (int round = 0; round < 10; ++round) {
+      world.Say(nodes.n2, UnregisterWorker{"e", "left: scaled down", true});
+      world.joining = Incarnation(world.joining.value() + 1);
+      nodes.JoinEngine1("e");
+    }
+  }
+  SECTION("its stream is cut, and the same process comes back") {
+    for (int round = 0; round < 10; ++round) {
+      world.leader().OnPeerLost(nodes.n2, absl::UnavailableError("cut"));
+      nodes.n2 = world.Attach("n2");
+      nodes.JoinEngine1("e");
+    }
+  }
+  SECTION("it receives two versions between restarts") {
+    for (std::uint64_t version = 1; version < 20; version += 2) {
+      nodes.Update(version, "e");
+      nodes.Update(version + 1, "e");
+      REQUIRE(Restart(nodes, "e", "e").ok());
+    }
+  }
+}
+
+TEST_CASE("ranks that die together are one restart, and retire_after 0 is never",
+          "[control][leader]") {
+  LeaderOptions options;
+  options.retire_after = GENERATE(0U, 2U);
+  LeaderWorld world(options);
+  ThreeNodes nodes(world);
+  const auto join = [&](int rank) {
+    return world.Join(nodes.n2, "e" + std::to_string(rank), RolloutRank("engine1", rank, 4, "n2"),
+                      4);
+  };
+  const auto restart = [&] {
+    for (int rank = 0; rank < 4; ++rank) {
+      world.Say(nodes.n2, UnregisterWorker{"e" + std::to_string(rank), "process ended"});
+    }
+    world.joining = Incarnation(world.joining.value() + 1);
+    bool all = true;
+    for (int rank = 0; rank < 4; ++rank) all = join(rank).ok() && all;
+    return all;
+  };
+  for (int rank = 0; rank < 4; ++rank) REQUIRE(join(rank).ok());
+  REQUIRE(restart());
+  REQUIRE(restart() == (options.retire_after == 0));
+}
+
 }  // namespace
 }  // namespace wb

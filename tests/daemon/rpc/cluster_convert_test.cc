@@ -53,7 +53,7 @@ std::vector<ToLeader> AllToLeader() {
                          SomeRegistration(),
                          {},
                          {{"engine0", Version(5)}}},
-          UnregisterWorker{kSession, "worker engine0/0 (pid 1) closed its connection"},
+          UnregisterWorker{kSession, "worker engine0/0 (pid 1) closed its connection", true},
           PublishVersion{kSession, Version(3), {"step 30", {"engine0", "engine1"}}},
           AcceptVersion{kSession, Version(3)},
           GiveUpVersion{kSession, Version(3), "late: policy/1"},

@@ -27,7 +27,7 @@ absl::Status LeaderWorld::Join(PeerId peer,
                                std::vector<GroupCommit> commits) {
   RegisterWorker call;
   call.session = session;
-  call.incarnation = Incarnation(5);
+  call.incarnation = joining;
   call.world_size = world_size;
   call.epoch = Epoch(3);
   call.held_version = held.version;

@@ -36,6 +36,7 @@ class LeaderWorld final : public PeerLinks {
   ManualTimers timers;
   std::map<PeerId, Manners> manners;
   std::map<PeerId, absl::Status> closed;
+  Incarnation joining{5};  // of workers that join from here on
 
   Leader& leader() { return *leader_; }
   /// A stream that says hello for `node`.
