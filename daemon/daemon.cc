@@ -174,6 +174,7 @@ absl::Status Daemon::State::OpenDoors() {
   client = std::make_unique<ClusterClient>(*control_loop, std::move(client_options));
 
   CoordinatorOptions coordinator_options;
+  coordinator_options.host = identity.host;
   coordinator_options.node = options.node;
   coordinator_options.incarnation = identity.incarnation;
   coordinator_options.decision_grace = options.timeouts_decision;

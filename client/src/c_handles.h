@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "client/include/weightbridge/weightbridge.h"
@@ -11,8 +12,9 @@
 // NOLINTBEGIN(readability-identifier-naming): the names are the C interface's.
 
 struct wb_shared_buffer {
-  explicit wb_shared_buffer(wb::client::SealedBuffer buffer) : sealed(std::move(buffer)) {}
-  wb::client::SealedBuffer sealed;
+  explicit wb_shared_buffer(wb::client::SealedBuffer buffer)
+      : sealed(std::make_shared<const wb::client::SealedBuffer>(std::move(buffer))) {}
+  std::shared_ptr<const wb::client::SealedBuffer> sealed;
 };
 
 struct wb_layout {

@@ -38,15 +38,15 @@ wb_status wb_shared_buffer_create(uint64_t bytes, wb_shared_buffer** buffer) {
 }
 
 void* wb_shared_buffer_data(const wb_shared_buffer* buffer) {
-  return buffer != nullptr ? buffer->sealed.data() : nullptr;
+  return buffer != nullptr ? buffer->sealed->data() : nullptr;
 }
 
 uint64_t wb_shared_buffer_bytes(const wb_shared_buffer* buffer) {
-  return buffer != nullptr ? buffer->sealed.bytes() : 0;
+  return buffer != nullptr ? buffer->sealed->bytes() : 0;
 }
 
 int wb_shared_buffer_fd(const wb_shared_buffer* buffer) {
-  return buffer != nullptr ? buffer->sealed.fd() : -1;
+  return buffer != nullptr ? buffer->sealed->fd() : -1;
 }
 
 void wb_shared_buffer_destroy(wb_shared_buffer* buffer) {
@@ -131,9 +131,9 @@ wb_status wb_layout_set_shared_buffer(wb_layout* layout,
     if (memory == nullptr) return IsNull("shared buffer");
     wb_memory whole{};
     whole.provider = WB_PROVIDER_FD;
-    whole.handle = memory->sealed.fd();
-    whole.bytes = memory->sealed.bytes();
-    return layout->draft.SetMemory(buffer, whole);
+    whole.handle = memory->sealed->fd();
+    whole.bytes = memory->sealed->bytes();
+    return layout->draft.SetMemory(buffer, whole, memory->sealed);
   });
 }
 

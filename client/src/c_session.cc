@@ -125,6 +125,13 @@ wb_status wb_join_rollout(const wb_join_options* options,
   return wb::client::Join(options, layout, session, v1::ROLLOUT);
 }
 
+wb_status wb_session_leave(wb_session* session, const char* reason) {
+  return Run([&]() -> Result<void> {
+    if (session == nullptr) return Invalid("leave: session is NULL");
+    return session->session.Leave(Text(reason));
+  });
+}
+
 void wb_session_destroy(wb_session* session) {
   const std::unique_ptr<wb_session> owned(session);
 }

@@ -61,9 +61,14 @@ bool Door::Alive(const std::function<void(const v1::DaemonMessage&)>& on_notice)
 
 Error ErrorFromWire(const v1::Status& status) {
   const bool known = status.code() > WB_OK && status.code() <= WB_UNAUTHENTICATED;
-  return Error{known ? status.code() : WB_UNKNOWN,
-               status.message(),
-               {status.details().begin(), status.details().end()}};
+  Error error{known ? status.code() : WB_UNKNOWN,
+              status.message(),
+              {status.details().begin(), status.details().end()}};
+  for (const v1::ErrorInfo& info : status.infos()) {
+    error.details.push_back(CulpritDetail(info.reason(), info.domain(),
+                                          {info.metadata().begin(), info.metadata().end()}));
+  }
+  return error;
 }
 
 }  // namespace wb::client

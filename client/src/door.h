@@ -26,6 +26,8 @@ class Door {
   Result<v1::DaemonMessage> Arrived();
   /// Whether the other end still holds its side. `on_notice` is shown what came between calls.
   bool Alive(const std::function<void(const v1::DaemonMessage&)>& on_notice);
+  /// The daemon's process; to be taken when the connection is given up.
+  PeerProcess TakePeer() { return socket_.TakePeer(); }
   /// Of what was posted last; 0: nothing yet.
   std::uint64_t last_id() const { return last_id_; }
 

@@ -175,6 +175,12 @@ Result<v1::JoinReply> AwaitJoin(Door& door,
 
 }  // namespace
 
+std::vector<BufferMemory> Enrolment::memory() const {
+  std::vector<BufferMemory> memory;
+  for (const auto& [name, buffer] : buffers) memory.push_back(buffer);
+  return memory;
+}
+
 Result<Enrolment> MakeEnrolment(WorkerIdentity identity, const LayoutDraft& draft) {
   if (Result<void> whole = CheckIdentity(identity); !whole.ok()) return whole.error();
   if (Result<void> same = CheckSameWorker(identity, draft.wire()); !same.ok()) return same.error();
@@ -202,7 +208,8 @@ Result<OpenedSession> OpenSession(const Enrolment& enrolment,
   const Result<std::uint64_t> posted = PostAll(*door, enrolment, held, deadline);
   Result<v1::JoinReply> reply = AwaitJoin(*door, posted, deadline);
   if (!reply.ok()) return named(reply.error());
-  return OpenedSession{std::move(*door), reply->session(), reply->node(), Decided(held, *reply)};
+  return OpenedSession{std::move(*door), reply->session(), reply->node(), reply->incarnation(),
+                       Decided(held, *reply)};
 }
 
 }  // namespace wb::client

@@ -39,6 +39,8 @@ struct Enrolment {
   WorkerIdentity identity;
   std::string layout;  // serialised weightbridge.v1.Layout
   std::vector<std::pair<std::string, BufferMemory>> buffers;
+
+  std::vector<BufferMemory> memory() const;
 };
 
 /// INVALID_ARGUMENT names what is missing, or both values where the layout names another worker.
@@ -49,7 +51,8 @@ struct OpenedSession {
   Door door;
   std::string id;
   std::string node;
-  HeldMemory held;  // what was in doubt may be decided meanwhile
+  std::uint64_t daemon = 0;  // its incarnation
+  HeldMemory held;           // what was in doubt may be decided meanwhile
 };
 
 /// Connects and joins. The error is the daemon's own with every reason, or names the socket.

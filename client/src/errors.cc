@@ -46,6 +46,14 @@ const ErrnoMeaning* Find(int error) {
 
 }  // namespace
 
+std::string CulpritDetail(const std::string& reason,
+                          const std::string& domain,
+                          const std::map<std::string, std::string>& metadata) {
+  std::string detail = "reason=" + reason + " domain=" + domain;
+  for (const auto& [key, value] : metadata) detail += " " + key + "=" + value;
+  return detail;
+}
+
 Error Invalid(std::string message) {
   return Error{WB_INVALID_ARGUMENT, std::move(message), {}};
 }

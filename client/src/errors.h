@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,12 @@ namespace wb::client {
 
 using weightbridge::Error;
 using weightbridge::Result;
+
+/// A culprit as a detail of an Error: "reason=LATE domain=weightbridge stage=answer ...", the
+/// metadata in the order of its keys.
+[[nodiscard]] std::string CulpritDetail(const std::string& reason,
+                                        const std::string& domain,
+                                        const std::map<std::string, std::string>& metadata);
 
 /// INVALID_ARGUMENT.
 [[nodiscard]] Error Invalid(std::string message);

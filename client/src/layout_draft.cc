@@ -121,7 +121,9 @@ Result<void> LayoutDraft::AddPiece(std::uint32_t param, const wb_piece& piece) {
   return {};
 }
 
-Result<void> LayoutDraft::SetMemory(const char* buffer, const wb_memory& memory) {
+Result<void> LayoutDraft::SetMemory(const char* buffer,
+                                    const wb_memory& memory,
+                                    std::shared_ptr<const SealedBuffer> shared) {
   if (buffer == nullptr) return Invalid("memory: no buffer named");
   if (Result<void> text = CheckUtf8("memory: buffer", buffer); !text.ok()) return text;
   const std::string what = std::string("memory of buffer ") + buffer;
@@ -140,8 +142,9 @@ Result<void> LayoutDraft::SetMemory(const char* buffer, const wb_memory& memory)
   }
   FdHandle owned(copy);
   memory_.insert_or_assign(
-      buffer, BufferMemory{std::make_shared<const FdHandle>(std::move(owned)), memory.offset_bytes,
-                           memory.bytes, memory.epoch == 0 ? 1 : memory.epoch});
+      buffer,
+      BufferMemory{std::make_shared<const FdHandle>(std::move(owned)), std::move(shared),
+                   memory.offset_bytes, memory.bytes, memory.epoch == 0 ? 1 : memory.epoch});
   return {};
 }
 

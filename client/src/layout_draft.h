@@ -9,6 +9,7 @@
 
 #include "client/include/weightbridge/weightbridge.h"
 #include "client/src/errors.h"
+#include "client/src/shared_buffer.h"
 #include "planner/base/fd_handle.h"
 #include "proto/v1.h"
 
@@ -18,6 +19,7 @@ namespace wb::client {
 /// own, shared by the draft and the sessions made from it.
 struct BufferMemory {
   std::shared_ptr<const FdHandle> fd;
+  std::shared_ptr<const SealedBuffer> shared;  // that it is, whole; null: the caller's own memory
   std::uint64_t offset_bytes = 0;
   std::uint64_t bytes = 0;
   std::uint64_t epoch = 0;
@@ -35,7 +37,10 @@ class LayoutDraft {
   /// The param's index.
   Result<std::uint32_t> AddParam(const wb_param& param);
   Result<void> AddPiece(std::uint32_t param, const wb_piece& piece);
-  Result<void> SetMemory(const char* buffer, const wb_memory& memory);
+  /// `shared` is the buffer that the memory is of, if it is one of ours.
+  Result<void> SetMemory(const char* buffer,
+                         const wb_memory& memory,
+                         std::shared_ptr<const SealedBuffer> shared = nullptr);
 
   const v1::Layout& wire() const { return wire_; }
   /// By buffer name.

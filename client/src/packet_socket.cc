@@ -12,6 +12,8 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include "planner/base/peer_process.h"
+
 namespace wb::client {
 namespace {
 
@@ -75,6 +77,9 @@ Result<std::string> Whole(std::string packet, std::size_t bytes) {
 }
 
 }  // namespace
+
+PacketSocket::PacketSocket(FdHandle fd)
+    : fd_(std::move(fd)), peer_{OpenProcessOfPeer(fd_.get()), PeerCredentialsOf(fd_.get()).pid} {}
 
 Result<PacketSocket> PacketSocket::Connect(const std::string& path, Deadline deadline) {
   sockaddr_un address{};

@@ -1,6 +1,7 @@
 #include "client/src/session.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <unistd.h>
@@ -8,11 +9,16 @@
 namespace wb::client {
 namespace {
 
-constexpr std::size_t kMaxLabelBytes = 1024;
+constexpr std::size_t kMaxTextBytes = 1024;  // of labels and reasons
+
+/// In seconds.
+std::string Tenths(Milliseconds time) {
+  const auto ms = time.count();
+  return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100);
+}
 
 std::string Seconds(Milliseconds timeout) {
-  const auto ms = timeout.count();
-  return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100) + " s";
+  return Tenths(timeout) + " s";
 }
 
 Call CallOf(const std::string& verb, std::uint64_t version, Milliseconds timeout) {
@@ -38,10 +44,26 @@ Error Unexpected(const v1::DaemonMessage& message, std::uint64_t id) {
                {}};
 }
 
-std::string OutcomeText(const v1::GroupOutcome& outcome) {
+/// What `said` says already is not said again.
+std::string OutcomeText(const v1::GroupOutcome& outcome, const std::string& said) {
   std::string text = outcome.group() + ": " + wb_status_name(outcome.status().code());
-  if (!outcome.status().message().empty()) text += ": " + outcome.status().message();
+  const std::string& message = outcome.status().message();
+  if (!message.empty() && message != said) text += ": " + message;
   return text;
+}
+
+Result<void> CheckText(const std::string& what, const std::string& text) {
+  if (text.size() <= kMaxTextBytes) return CheckUtf8(what, text);
+  return Invalid(what + " has " + std::to_string(text.size()) + " bytes, want at most " +
+                 std::to_string(kMaxTextBytes));
+}
+
+/// Whoever is at the daemon's socket, as the culprit of a call.
+std::string DaemonDetail(const char* reason, const std::string& node, Milliseconds since) {
+  std::map<std::string, std::string> metadata{{"stage", "answer"}};
+  if (!node.empty()) metadata["node"] = node;
+  metadata["since_seconds"] = Tenths(since);
+  return CulpritDetail(reason, "weightbridge", metadata);
 }
 
 }  // namespace
@@ -50,6 +72,7 @@ Session::Session(Enrolment enrolment, Milliseconds join_timeout)
     : enrolment_(std::move(enrolment)), join_timeout_(join_timeout), process_(::getpid()) {}
 
 Result<Session> Session::Join(Enrolment enrolment, Milliseconds timeout) {
+  Quarantine::FreeEnded();
   Session session(std::move(enrolment), timeout);
   Result<void> joined = session.EnsureJoined(SteadyClock::now() + timeout);
   if (!joined.ok()) return joined.error();
@@ -72,6 +95,7 @@ Result<void> Session::CheckCaller(v1::Role role, const std::string& what) const 
                      "; a child after fork joins for itself",
                  {}};
   }
+  if (left_) return Error{WB_FAILED_PRECONDITION, what + ": " + name + " has left", {}};
   if (role != enrolment_.identity.role) {
     return Error{
         WB_FAILED_PRECONDITION,
@@ -79,6 +103,27 @@ Result<void> Session::CheckCaller(v1::Role role, const std::string& what) const 
         {}};
   }
   return {};
+}
+
+Result<void> Session::Leave(const std::string& reason) {
+  const std::string what = "Leave";
+  Result<void> may = CheckCaller(enrolment_.identity.role, what);
+  if (may.ok()) may = CheckText(what + ": the reason", reason);
+  if (!may.ok()) return may;
+  left_ = true;
+  if (!door_.has_value()) return Error{WB_UNAVAILABLE, what + ": no daemon is joined", {}};
+  v1::ClientMessage message;
+  message.mutable_leave()->set_reason(reason);
+  const SteadyClock::time_point now = SteadyClock::now();
+  const Result<std::uint64_t> posted = door_->Post(std::move(message), -1, now);
+  Result<v1::DaemonMessage> answer =
+      posted.ok() ? door_->Next(now) : Result<v1::DaemonMessage>(posted.error());
+  // It ends the connection when it has taken the reason.
+  while (answer.ok() && answer->id() == 0) answer = door_->Next(now);
+  Disconnect();
+  if (answer.ok()) return ErrorFromWire(answer->status());
+  if (posted.ok() && answer.error().code == WB_UNAVAILABLE) return {};
+  return Error{answer.error().code, what + ": " + answer.error().message, {}};
 }
 
 void Session::Disconnect() {
@@ -91,29 +136,67 @@ Result<void> Session::EnsureJoined(Deadline deadline) {
   const auto on_notice = [this](const v1::DaemonMessage& notice) { TakeOutcome(notice); };
   if (door_.has_value() && door_->Alive(on_notice)) return {};
   Disconnect();
-  const Deadline join_deadline = std::min(deadline, SteadyClock::now() + join_timeout_);
-  Result<OpenedSession> opened = OpenSession(enrolment_, held_, join_deadline);
+  if (quarantine_.has_value() && quarantine_->DaemonEnded()) EndQuarantine();
+  Result<void> joined = Rejoin(std::min(deadline, SteadyClock::now() + join_timeout_));
+  if (joined.ok() || !quarantine_.has_value()) return joined;
+  Error error = joined.error();
+  error.message += "; " + QuarantineText();
+  return error;
+}
+
+Result<void> Session::Rejoin(Deadline deadline) {
+  Result<OpenedSession> opened = OpenSession(enrolment_, held_, deadline);
   if (!opened.ok()) return opened.error();
+  if (quarantine_.has_value() && !quarantine_->EndedByJoin(opened->daemon)) {
+    return Error{
+        WB_FAILED_PRECONDITION, "another daemon serves " + enrolment_.identity.socket + " now", {}};
+  }
+  EndQuarantine();
   door_ = std::move(opened->door);
   id_ = std::move(opened->id);
   node_ = std::move(opened->node);
+  daemon_ = opened->daemon;
   Hold(opened->held);
   return {};
 }
 
+void Session::Isolate(const Call& call) {
+  constexpr Milliseconds kPatience{100};  // between a connection's end and its process's
+  Quarantine quarantine(enrolment_.memory(), std::move(lost_), daemon_, call.what);
+  if (quarantine.DaemonEnded(kPatience)) {
+    quarantine.End();
+  } else {
+    quarantine_.emplace(std::move(quarantine));
+  }
+}
+
+void Session::EndQuarantine() {
+  if (!quarantine_.has_value()) return;
+  quarantine_->End();
+  quarantine_.reset();
+}
+
+std::string Session::QuarantineText() const {
+  return "memory of " + enrolment_.identity.name() + " may still " +
+         (enrolment_.identity.role == v1::TRAINER ? "be read" : "change") + ": " +
+         quarantine_->Why();
+}
+
 /// Ends the connection: with it the lease, so that a daemon that is only late stops as well.
 Error Session::Lose(const Error& why, const Call& call) {
+  const std::string node = node_;
+  if (door_.has_value()) lost_ = door_->TakePeer();
   Disconnect();
   const std::string daemon = "daemon at " + enrolment_.identity.socket;
   if (why.code == WB_DEADLINE_EXCEEDED) {
     return Error{WB_DEADLINE_EXCEEDED,
                  daemon + " did not answer " + call.what + " within " + Seconds(call.timeout) +
                      ", nor one second later",
-                 {}};
+                 {DaemonDetail("LATE", node, call.timeout + kDaemonGrace)}};
   }
   return Error{why.code == WB_INTERNAL ? WB_INTERNAL : WB_UNAVAILABLE,
                daemon + " is lost in " + call.what + ": " + why.message,
-               {}};
+               {DaemonDetail("GONE", node, call.timeout - Remaining(call.deadline))}};
 }
 
 Result<v1::DaemonMessage> Session::Await(std::uint64_t id,
@@ -158,13 +241,7 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
   const Call call = CallOf("Publish", version, timeout);
   if (Result<void> may = CheckCaller(v1::TRAINER, call.what); !may.ok()) return may.error();
   if (Result<void> fits = CheckVersion(call, version); !fits.ok()) return fits.error();
-  if (label.size() > kMaxLabelBytes) {
-    return Error{WB_INVALID_ARGUMENT,
-                 call.what + ": the label has " + std::to_string(label.size()) +
-                     " bytes, want at most " + std::to_string(kMaxLabelBytes),
-                 {}};
-  }
-  if (Result<void> text = CheckUtf8(call.what + ": the label", label); !text.ok()) {
+  if (Result<void> text = CheckText(call.what + ": the label", label); !text.ok()) {
     return text.error();
   }
   for (const std::string& group : required_groups) {
@@ -185,9 +262,8 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
   }
   if (!answer.ok()) {
     Error failed = answer.error();
-    if (failed.code == WB_DEADLINE_EXCEEDED) {
-      failed.message += "; memory of " + enrolment_.identity.name() + " may still be read";
-    }
+    Isolate(call);
+    if (quarantine_.has_value()) failed.message += "; " + QuarantineText();
     return failed;
   }
   const v1::PublishReply& reply = answer->publish();
@@ -195,7 +271,7 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
   if (answer->status().code() != WB_OK) {
     Error failed = ErrorFromWire(answer->status());
     for (const v1::GroupOutcome& outcome : outcomes_) {
-      failed.details.push_back(OutcomeText(outcome));
+      failed.details.push_back(OutcomeText(outcome, failed.message));
     }
     return failed;
   }
@@ -208,6 +284,15 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
 Result<std::uint64_t> Session::WaitForVersion(std::uint64_t at_least, Milliseconds timeout) {
   const Call call = CallOf("WaitForVersion", at_least, timeout);
   if (Result<void> may = CheckCaller(v1::ROLLOUT, call.what); !may.ok()) return may.error();
+  Result<std::uint64_t> version = AskForVersion(at_least, call);
+  const bool whole = held_.state != WB_MEMORY_INVALID && held_.state != WB_MEMORY_IN_DOUBT;
+  if (version.ok() || whole) return version;
+  Error error = version.error();
+  error.message += "; memory of " + enrolment_.identity.name() + " is " + MemoryText();
+  return error;
+}
+
+Result<std::uint64_t> Session::AskForVersion(std::uint64_t at_least, const Call& call) {
   if (Result<void> joined = EnsureJoined(call.deadline); !joined.ok()) return joined.error();
   v1::ClientMessage request;
   request.mutable_wait_for_version()->set_at_least(at_least);
@@ -229,7 +314,10 @@ Result<v1::ReceiveReply> Session::Receive(std::uint64_t version, Milliseconds ti
   if (!joined.ok()) return NotReceived(joined.error(), version, /*go=*/false);
   bool go = false;
   Result<v1::ReceiveReply> reply = Land(version, call, go);
-  if (!reply.ok()) return NotReceived(reply.error(), version, go);
+  if (!reply.ok()) {
+    if (go && !door_.has_value() && held_.state != WB_MEMORY_IN_DOUBT) Isolate(call);
+    return NotReceived(reply.error(), version, go);
+  }
   Hold(HeldMemory{WB_MEMORY_VALID, version, 0});
   return reply;
 }
@@ -299,23 +387,25 @@ Error Session::NotReceived(Error why, std::uint64_t version, bool go) const {
     return why;
   }
   if (go) {
-    // Only a daemon that is still there and silent can still write.
-    const bool silent = why.code == WB_DEADLINE_EXCEEDED && !door_.has_value();
-    why.message = memory + (silent ? "invalid and may still change" : "invalid") + ": version " +
-                  std::to_string(version) + " failed: " + why.message;
+    why.message = memory + (quarantine_.has_value() ? "invalid and may still change" : "invalid") +
+                  ": version " + std::to_string(version) + " failed: " + why.message;
     return why;
   }
-  why.message += "; " + memory;
-  if (held_.state == WB_MEMORY_INVALID) {
-    why.message += "invalid as before";
-  } else if (held_.state == WB_MEMORY_VALID) {
-    why.message += "unchanged: it holds version " + std::to_string(held_.version);
-  } else if (held_.state == WB_MEMORY_IN_DOUBT) {
-    why.message += "in doubt as before about version " + std::to_string(held_.version);
-  } else {
-    why.message += "unchanged: it holds no version";
-  }
+  why.message += "; " + memory + MemoryText();
   return why;
+}
+
+std::string Session::MemoryText() const {
+  switch (held_.state) {
+    case WB_MEMORY_VALID:
+      return "unchanged: it holds version " + std::to_string(held_.version);
+    case WB_MEMORY_INVALID:
+      return "invalid as before";
+    case WB_MEMORY_IN_DOUBT:
+      return "in doubt as before about version " + std::to_string(held_.version);
+    default:
+      return "unchanged: it holds no version";
+  }
 }
 
 }  // namespace wb::client

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "client/src/enrolment.h"
+#include "client/src/quarantine.h"
 
 namespace wb::client {
 
@@ -34,6 +35,8 @@ struct ShownMemory {
 /// Invariant: this object owns the truth about a rollout's memory. It is invalid from before the
 /// daemon is allowed to write, in doubt once all has landed, and valid when a Receive ends well.
 /// What the daemon says while no Receive is in progress changes it only where it is in doubt.
+/// Memory that a lost daemon may still touch is in quarantine, and no call uses it until that has
+/// ended.
 /// Thread-compatible but for memory_state and held_version; usable only in the process that made
 /// it.
 class Session {
@@ -46,6 +49,10 @@ class Session {
                                    Milliseconds timeout);
   Result<std::uint64_t> WaitForVersion(std::uint64_t at_least, Milliseconds timeout);
   Result<v1::ReceiveReply> Receive(std::uint64_t version, Milliseconds timeout);
+
+  /// Ends the session and says why this worker cannot go on: the others hear of it. UNAVAILABLE
+  /// when no daemon could be told. No call is allowed afterwards.
+  Result<void> Leave(const std::string& reason);
 
   /// What the memory holds. These two from any thread, at any time.
   wb_memory_state memory_state() const { return shown_->state.load(); }
@@ -63,16 +70,24 @@ class Session {
 
   Result<void> CheckCaller(v1::Role role, const std::string& what) const;
   Result<void> EnsureJoined(Deadline deadline);
+  Result<void> Rejoin(Deadline deadline);
   Result<v1::DaemonMessage> Exchange(v1::ClientMessage request,
                                      const Call& call,
                                      const OnNotice& on_notice);
   Result<v1::DaemonMessage> Await(std::uint64_t id, Deadline deadline, const OnNotice& on_notice);
+  Result<std::uint64_t> AskForVersion(std::uint64_t at_least, const Call& call);
   Result<v1::ReceiveReply> Land(std::uint64_t version, const Call& call, bool& go);
   Result<void> OnLanding(const v1::DaemonMessage& notice, const Call& call, bool& go);
   Result<void> AcceptGo(std::uint64_t version, Deadline deadline);
   void TakeOutcome(const v1::DaemonMessage& notice);
   Error Lose(const Error& why, const Call& call);
+  /// After Lose: the daemon may still touch the memory, if it lives.
+  void Isolate(const Call& call);
+  void EndQuarantine();
+  std::string QuarantineText() const;
   Error NotReceived(Error why, std::uint64_t version, bool go) const;
+  /// "in doubt as before about version 7".
+  std::string MemoryText() const;
   void Hold(HeldMemory held);
   void Disconnect();
 
@@ -85,6 +100,10 @@ class Session {
   std::optional<Door> door_;
   std::string id_;
   std::string node_;
+  std::uint64_t daemon_ = 0;  // incarnation of the one that was joined last
+  PeerProcess lost_;          // of the connection given up last
+  std::optional<Quarantine> quarantine_;
+  bool left_ = false;
 };
 
 }  // namespace wb::client

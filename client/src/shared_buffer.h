@@ -9,6 +9,7 @@ namespace wb::client {
 
 /// A memfd of fixed size (sealed against shrinking, growing and further seals), mapped into this
 /// process. Invariant: data() is readable and writable for bytes(). Immutable but for its contents.
+/// Shared by the caller's handle and the layouts and sessions that were given it.
 class SealedBuffer {
  public:
   static Result<SealedBuffer> Create(std::uint64_t bytes);

@@ -47,7 +47,11 @@ struct Coordinator::State {
   LocalAttempts& attempts() { return calls.attempts(); }
 
   void On(const Welcome& /*message*/) {}
-  void On(const Heartbeat& /*message*/) {}
+  /// The leader asks whether what it knows of our sessions still holds.
+  void On(const Heartbeat& /*message*/) {
+    values.notices->CloseGone();
+    values.turns.Run([this] { values.Tell(Heartbeat{}); });
+  }
   void On(const WorkerRegistered& message) { sessions.OnWorkerRegistered(message); }
   void On(const VersionOutcome& message) { calls.OnVersionOutcome(message); }
   void On(const VersionOffered& message) { calls.OnVersionOffered(message); }

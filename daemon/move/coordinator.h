@@ -36,7 +36,7 @@ class LeaderEvents {
   virtual void OnLeaderMessage(FromLeader message) = 0;
 };
 
-/// What clients are told outside of answers. Implemented by the local door.
+/// What the coordinator asks of the local door, for the daemon's clients.
 class SessionNotices {
  public:
   virtual ~SessionNotices() = default;
@@ -50,10 +50,13 @@ class SessionNotices {
   virtual void NotifyStaged(const SessionId& session, Version version, AttemptId attempt) = 0;
   /// What became of a version that the client holds in doubt.
   virtual void NotifyOutcome(const SessionId& session, Version version, bool committed) = 0;
+  /// Closes now every session whose worker has gone, also where the loop has not told yet.
+  virtual void CloseGone() = 0;
 };
 
 struct CoordinatorOptions {
   std::string node;         // this daemon's name in the cluster
+  std::string host = {};    // that it runs on
   Incarnation incarnation;  // of this daemon
   /// As the mover's, and the same on all daemons: both ends of a stream cut it alike.
   std::uint64_t chunk_bytes = kDefaultChunkBytes;

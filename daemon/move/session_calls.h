@@ -35,6 +35,9 @@ struct SessionOpening {
   Registration registration;
   std::vector<OpenedBuffer> buffers;  // one per buffer of the layout, same order
   ContentsId contents;                // of the registration; may be left out
+  /// Runs once, on any thread, when the session has ended, or was not opened, and nothing of its
+  /// memory is mapped any more. May be left out.
+  std::function<void()> released;
 };
 
 /// The answer to an opening.

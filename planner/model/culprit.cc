@@ -1,7 +1,6 @@
 #include "planner/model/culprit.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -13,41 +12,52 @@
 namespace wb {
 namespace {
 
-// The payload: a line for each culprit, its fields in order, with kBetween between them.
+// The payload, readable where a log shows it: "reason=LATE worker=engine0/2 node=n1
+// since_seconds=1.5; reason=GONE ...".
 constexpr char kPayload[] = "weightbridge.culprits";
-constexpr char kBetween = '\x1f';
-constexpr std::size_t kFields = 7;
+constexpr char kNext[] = "; ";
 
-/// Without what ends a field or a line.
-std::string Field(std::string text) {
+struct Field {
+  const char* key;
+  std::string Culprit::*text;
+};
+constexpr Field kFields[] = {{"worker", &Culprit::worker},
+                             {"group", &Culprit::group},
+                             {"node", &Culprit::node},
+                             {"host", &Culprit::host},
+                             {"stage", &Culprit::stage}};
+
+/// Without what ends a field or a culprit.
+std::string Word(std::string text) {
   std::replace_if(
-      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+      text.begin(), text.end(), [](char c) { return (c >= 0 && c <= ' ') || c == ';'; }, '?');
   return text;
 }
 
 std::string Encode(const Culprit& culprit) {
-  const std::array<std::string, kFields> fields{Name(culprit.reason),
-                                                Field(culprit.worker),
-                                                Field(culprit.group),
-                                                Field(culprit.node),
-                                                Field(culprit.host),
-                                                Field(culprit.stage),
-                                                absl::StrCat(culprit.since_seconds)};
-  return absl::StrJoin(fields, std::string(1, kBetween));
+  std::string line = absl::StrCat("reason=", Name(culprit.reason));
+  for (const Field& field : kFields) {
+    const std::string& text = culprit.*field.text;
+    if (!text.empty()) absl::StrAppend(&line, " ", field.key, "=", Word(text));
+  }
+  return absl::StrCat(line, " since_seconds=", culprit.since_seconds);
 }
 
 Culprit Decode(absl::string_view line) {
-  const std::vector<std::string> fields = absl::StrSplit(line, kBetween);
   Culprit culprit;
-  if (fields.size() != kFields) return culprit;
-  using Reason = Culprit::Reason;
-  culprit.reason = fields[0] == Name(Reason::kGone) ? Reason::kGone : Reason::kLate;
-  culprit.worker = fields[1];
-  culprit.group = fields[2];
-  culprit.node = fields[3];
-  culprit.host = fields[4];
-  culprit.stage = fields[5];
-  if (!absl::SimpleAtod(fields[6], &culprit.since_seconds)) culprit.since_seconds = 0;
+  for (const absl::string_view word : absl::StrSplit(line, ' ')) {
+    const std::pair<std::string, std::string> pair = absl::StrSplit(word, absl::MaxSplits('=', 1));
+    const auto& [key, value] = pair;
+    if (key == "reason" && value == Name(Culprit::Reason::kGone)) {
+      culprit.reason = Culprit::Reason::kGone;
+    }
+    if (key == "since_seconds" && !absl::SimpleAtod(value, &culprit.since_seconds)) {
+      culprit.since_seconds = 0;
+    }
+    for (const Field& field : kFields) {
+      if (key == field.key) culprit.*field.text = value;
+    }
+  }
   return culprit;
 }
 
@@ -72,7 +82,7 @@ absl::Status WithCulprits(absl::Status status, std::span<const Culprit> culprits
   if (lines.empty()) {
     status.ErasePayload(kPayload);
   } else {
-    status.SetPayload(kPayload, absl::Cord(absl::StrJoin(lines, "\n")));
+    status.SetPayload(kPayload, absl::Cord(absl::StrJoin(lines, kNext)));
   }
   return status;
 }
@@ -82,7 +92,7 @@ std::vector<Culprit> CulpritsOf(const absl::Status& status) {
   const absl::optional<absl::Cord> payload = status.GetPayload(kPayload);
   if (!payload.has_value()) return culprits;
   const std::string text(*payload);
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+  for (const absl::string_view line : absl::StrSplit(text, kNext)) {
     culprits.push_back(Decode(line));
   }
   return culprits;

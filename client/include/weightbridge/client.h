@@ -123,8 +123,8 @@ inline Result<void> ToResult(wb_status status) {
   return LastError();
 }
 
-/// Memory that a daemon can open: a sealed memfd, mapped here, all zero at first. The mapping lives
-/// as long as this object; the memory itself as long as a layout, session or daemon uses it.
+/// Memory that a daemon can open: a sealed memfd, mapped here, all zero at first. It stays mapped
+/// as long as this object, or a layout or session that was given it, or a daemon may touch it.
 class SharedBuffer {
  public:
   /// bytes >= 1.
@@ -444,6 +444,12 @@ class Trainer {
                          report.pack_seconds, report.wire_seconds,  report.copy_seconds};
   }
 
+  /// Ends the session and says why this worker cannot go on: the others' errors and the logs say
+  /// it.
+  Result<void> Leave(const std::string& reason) {
+    return ToResult(wb_session_leave(session_.get(), reason.c_str()));
+  }
+
   /// How each rollout group fared in the last Publish, failed or not.
   std::vector<GroupOutcome> LastOutcomes() const {
     std::vector<GroupOutcome> outcomes;
@@ -497,6 +503,12 @@ class Rollout {
     return ReceiveReport{report.version,         report.bytes_received, report.wait_seconds,
                          report.move_seconds,    report.total_seconds,  report.wire_seconds,
                          report.scatter_seconds, report.copy_seconds};
+  }
+
+  /// Ends the session and says why this worker cannot go on: the others' errors and the logs say
+  /// it.
+  Result<void> Leave(const std::string& reason) {
+    return ToResult(wb_session_leave(session_.get(), reason.c_str()));
   }
 
   MemoryState memory_state() const {

@@ -73,7 +73,12 @@ WB_API const char* wb_status_name(wb_status status);
 /* The thread's last error; WB_OK and "" after a call that succeeded. */
 WB_API wb_status wb_last_error_code(void);
 WB_API const char* wb_last_error_message(void);
-/* Further lines: each reason of a refusal, who is late, the outcome of each group. */
+/* Further lines: each reason of a refusal, the outcome of each group, and for a deadline that has
+ * passed or a death each culprit that the message names, as google.rpc.ErrorInfo would have it:
+ *   reason=LATE domain=weightbridge group=engine0 host=h7 node=n1 since_seconds=1.5 stage=accept
+ *   worker=engine0/2
+ * on one line: the reason (LATE, or GONE for a death), then key=value with one space between them;
+ * values hold no space. Keys that are not known are left out; there may be more. */
 WB_API size_t wb_last_error_detail_count(void);
 /* NULL when index >= wb_last_error_detail_count(). */
 WB_API const char* wb_last_error_detail(size_t index);
@@ -92,8 +97,9 @@ WB_API void* wb_shared_buffer_data(const wb_shared_buffer* buffer);
 WB_API uint64_t wb_shared_buffer_bytes(const wb_shared_buffer* buffer);
 /* The memfd. It stays the buffer's: do not close it. */
 WB_API int wb_shared_buffer_fd(const wb_shared_buffer* buffer);
-/* Unmaps. A layout or session that was given the buffer keeps the memory itself alive. NULL is
- * allowed. */
+/* Gives the buffer up: it is unmapped when no layout or session that was given it is left. What a
+ * daemon that has not answered may still touch stays mapped until that daemon has ended, or has
+ * granted a Join over it. NULL is allowed. */
 WB_API void wb_shared_buffer_destroy(wb_shared_buffer* buffer);
 
 /* ------------------------------------------------------------------------------- layout --- */
@@ -229,6 +235,11 @@ WB_API wb_status wb_join_trainer(const wb_join_options* options,
 WB_API wb_status wb_join_rollout(const wb_join_options* options,
                                  const wb_layout* layout,
                                  wb_session** session);
+/* Ends the session and says why this worker cannot go on, in at most 1024 bytes of UTF-8: the text
+ * is in the error of the others' calls that fail of it, and in the daemons' logs. No other call on
+ * the session but wb_session_destroy is allowed afterwards. WB_UNAVAILABLE: no daemon could be
+ * told. */
+WB_API wb_status wb_session_leave(wb_session* session, const char* reason);
 /* Ends the session. NULL is allowed. */
 WB_API void wb_session_destroy(wb_session* session);
 /* The session id in hex, as logs and status show it; "" while the daemon is lost. */
@@ -289,8 +300,9 @@ typedef struct wb_publish_report {
  * WB_OK every required rollout group holds the version (required_groups; by default all that took
  * part). Otherwise the error is the first culprit's and the details give the outcome of each group;
  * the version number is spent. A required group that is not there is waited for as long, and then
- * named (WB_FAILED_PRECONDITION). options and report may be NULL. After WB_DEADLINE_EXCEEDED with
- * "may still be read" the daemon did not answer at all. */
+ * named (WB_FAILED_PRECONDITION). options and report may be NULL. An error with "may still be read"
+ * means that the daemon did not answer and is not known to have ended: until the next call has
+ * joined again, the memory is not to be written. */
 WB_API wb_status wb_publish(wb_session* session,
                             uint64_t version,
                             const wb_publish_options* options,
@@ -338,9 +350,10 @@ typedef struct wb_receive_report {
 
 /* Receives version `version` in place. The memory must not be used until this returns WB_OK: then
  * it holds the version whole, every byte verified at every rank of the group. After an error
- * wb_session_memory_state() tells: valid (nothing was written, the version before is intact) or
- * invalid. After WB_DEADLINE_EXCEEDED with "may still change" the daemon did not answer at all, and
- * may write until it ends. options and report may be NULL. */
+ * wb_session_memory_state() tells: valid (nothing was written, the version before is intact),
+ * invalid or in doubt. An error with "may still change" means that the daemon did not answer and is
+ * not known to have ended: until it has, or has let this worker join again, it may write. The
+ * next calls try that, and say so where it fails. options and report may be NULL. */
 WB_API wb_status wb_receive(wb_session* session,
                             uint64_t version,
                             const wb_receive_options* options,

@@ -37,10 +37,6 @@ const char* Hazard() {
                                                : "memory may still change";
 }
 
-absl::Status With(const absl::Status& status, const std::string& more) {
-  return {status.code(), absl::StrCat(status.message(), more)};
-}
-
 }  // namespace
 
 absl::StatusOr<Session*> Calls::Caller(const SessionId& id) {
@@ -220,10 +216,12 @@ void Calls::OnGrace(const SessionId& id, Slot<Result> slot) {
     if (AnswerInDoubt(*session, "the leader has not decided in time")) return;
   }
   const PendingCall<Result>& call = *(session->*slot);
-  absl::Status status = absl::DeadlineExceededError(
-      absl::StrCat(CallName<Result>(), " of version ", call.version.value(), " by ",
-                   session->name().ToString(), " did not end within ", Seconds(call.timeout),
-                   ", and the leader has not answered ", Seconds(state_.options.grace), " later"));
+  absl::Status status = WithCulprits(
+      absl::DeadlineExceededError(absl::StrCat(
+          CallName<Result>(), " of version ", call.version.value(), " by ",
+          session->name().ToString(), " did not end within ", Seconds(call.timeout),
+          ", and the leader has not answered ", Seconds(state_.options.grace), " later")),
+      state_.LeaderCulprit(Culprit::Reason::kLate, "answer", call.timeout + state_.options.grace));
   if (call.ending.has_value()) {
     status = *call.ending;  // of the leader that is lost: it owes no word any more
   } else if constexpr (std::is_same_v<Result, PublishResult>) {
@@ -233,7 +231,7 @@ void Calls::OnGrace(const SessionId& id, Slot<Result> slot) {
   }
   if (attempts_.Touches(*session)) {
     attempts_.AbortFor(*session, status);
-    status = With(status, absl::StrCat("; ", Hazard<Result>()));
+    status = Reworded(status, absl::StrCat(status.message(), "; ", Hazard<Result>()));
   }
   Answer(*session, slot, Failed<Result>(status));
 }
@@ -252,8 +250,11 @@ bool Calls::AnswerInDoubt(Session& session, const std::string& why) {
   const LocalAttempt* attempt = attempts_.Staged(session, version);
   if (attempt == nullptr) return false;
   if (state_.connected && !attempt->orphan) session.late_receives.insert(version);
-  ReceiveResult result = Failed<ReceiveResult>(absl::UnavailableError(
-      absl::StrCat("staged version ", version.value(), ", outcome unknown: ", why)));
+  ReceiveResult result = Failed<ReceiveResult>(
+      WithCulprits(absl::UnavailableError(absl::StrCat("staged version ", version.value(),
+                                                       ", outcome unknown: ", why)),
+                   state_.LeaderCulprit(Culprit::Reason::kLate, "decide",
+                                        state_.turns.Now() - session.receive->since)));
   result.in_doubt = true;
   Answer(session, &Session::receive, std::move(result));
   return true;
@@ -295,7 +296,11 @@ void Calls::OnWaitDeadline(const SessionId& id) {
     absl::StrAppend(&text, "; version ", offer->second.failed_version.value(),
                     " failed: ", offer->second.failure.message());
   }
-  Answer(*session, &Session::wait, absl::StatusOr<Version>(absl::DeadlineExceededError(text)));
+  Culprit trainers;
+  trainers.stage = "publish";
+  trainers.since_seconds = std::chrono::duration<double>(session->wait->timeout).count();
+  Answer(*session, &Session::wait,
+         absl::StatusOr<Version>(WithCulprits(absl::DeadlineExceededError(text), {&trainers, 1})));
 }
 
 void Calls::LeaderLost() {
@@ -335,9 +340,9 @@ void Calls::EndForLostLeader(Session& session, Slot<Result> slot, const absl::St
   if (!(session.*slot).has_value()) return;
   PendingCall<Result>& call = *(session.*slot);
   if (call.ending.has_value() || call.answer.has_value()) return;
-  call.ending = absl::UnavailableError(
-      absl::StrCat(CallName<Result>(), " of version ", call.version.value(), " by ",
-                   session.name().ToString(), ": outcome unknown: ", why.message()));
+  call.ending =
+      Reworded(why, absl::StrCat(CallName<Result>(), " of version ", call.version.value(), " by ",
+                                 session.name().ToString(), ": outcome unknown: ", why.message()));
   state_.turns.Cancel(call.timer);
   call.timer = state_.turns.After(state_.options.grace,
                                   [this, id = session.id, slot] { OnGrace<Result>(id, slot); });

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -11,6 +12,7 @@
 #include "daemon/move/coordinate/local_attempt.h"
 #include "daemon/move/coordinate/session.h"
 #include "daemon/move/coordinator.h"
+#include "planner/model/culprit.h"
 #include "transport/loop/turns.h"
 
 namespace wb {
@@ -58,6 +60,10 @@ struct CoordinatorState {
   void Tell(ToLeader message);
   /// Why nothing can be asked of the leader now: UNAVAILABLE with reason and duration, or OK.
   absl::Status LeaderStatus() const;
+  /// The leader, whose node we do not know, as the one culprit.
+  static std::vector<Culprit> LeaderCulprit(Culprit::Reason reason,
+                                            const std::string& stage,
+                                            Timers::Clock::duration since);
 };
 
 }  // namespace wb

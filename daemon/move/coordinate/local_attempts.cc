@@ -1,6 +1,7 @@
 #include "daemon/move/coordinate/local_attempts.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 
@@ -173,14 +174,20 @@ void LocalAttempts::OnGoTimeout(AttemptId id) {
   LocalAttempt* attempt = Find(id);
   if (attempt == nullptr || attempt->state != LocalState::kAsking) return;
   std::vector<std::string> late;
+  std::vector<Culprit> culprits;
+  const std::chrono::duration<double> since = state_.options.go_timeout;
   for (const SessionId& session : attempt->asked) {
     if (const Session* found = state_.Find(session); found != nullptr) {
       late.push_back(found->name().ToString());
+      culprits.push_back({Culprit::Reason::kLate, late.back(), found->name().group,
+                          state_.options.node, state_.options.host, "go", since.count()});
     }
   }
-  Fail(*attempt, absl::DeadlineExceededError(absl::StrCat(
-                     absl::StrJoin(late, ", "), " did not accept the go notice of version ",
-                     attempt->version.value(), " within ", Seconds(state_.options.go_timeout))));
+  Fail(*attempt,
+       WithCulprits(absl::DeadlineExceededError(absl::StrCat(
+                        absl::StrJoin(late, ", "), " did not accept the go notice of version ",
+                        attempt->version.value(), " within ", Seconds(state_.options.go_timeout))),
+                    culprits));
 }
 
 void LocalAttempts::OnGoAccepted(AttemptId id, const SessionId& session) {

@@ -54,6 +54,7 @@ struct Session {
   ContentsId contents;            // of the registration
   std::vector<RegionId> regions;  // one per buffer of the layout
   std::vector<std::uint64_t> offsets;
+  std::function<void()> released;  // as in SessionOpening
   Membership membership = Membership::kUnknown;
   absl::Status refusal;  // kRefused: by a leader that came later
   std::optional<PendingCall<SessionOpened>> opening;

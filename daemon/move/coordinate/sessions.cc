@@ -1,6 +1,7 @@
 #include "daemon/move/coordinate/sessions.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -38,6 +39,8 @@ void Sessions::Open(SessionOpening opening,
                     Clock::time_point deadline,
                     std::function<void(SessionOpened)> done) {
   if (const absl::Status status = Check(opening); !status.ok()) {
+    opening.buffers.clear();
+    if (opening.released != nullptr) opening.released();
     done({status, opening.memory});
     return;
   }
@@ -49,6 +52,7 @@ void Sessions::Open(SessionOpening opening,
   session.held_version = opening.held_version;
   session.memory = opening.memory;
   session.attempt = opening.attempt;
+  session.released = std::move(opening.released);
   opening.registration.layout.node = state_.options.node;
   session.contents = std::move(opening.contents);
   session.registration = std::make_shared<const Registration>(std::move(opening.registration));
@@ -94,8 +98,7 @@ void Sessions::OnWorkerRegistered(const WorkerRegistered& message) {
     Drop(message.session);
     return;
   }
-  spdlog::warn("session={} refused by a new leader: {}", message.session,
-               message.status.ToString());
+  spdlog::warn("session={} refused by the leader: {}", message.session, message.status.ToString());
   session->membership = Session::Membership::kRefused;
   session->refusal = message.status;
 }
@@ -105,9 +108,11 @@ void Sessions::OnDeadline(const SessionId& id) {
   if (session == nullptr || !session->opening.has_value()) return;
   absl::Status status = state_.LeaderStatus();
   if (status.ok()) {
-    status = absl::DeadlineExceededError(
-        absl::StrCat("the leader has not answered the registration of ", session->name().ToString(),
-                     " within ", Seconds(session->opening->timeout)));
+    const auto timeout = session->opening->timeout;
+    status = WithCulprits(absl::DeadlineExceededError(absl::StrCat(
+                              "the leader has not answered the registration of ",
+                              session->name().ToString(), " within ", Seconds(timeout))),
+                          state_.LeaderCulprit(Culprit::Reason::kLate, "register", timeout));
   }
   state_.Tell(UnregisterWorker{id, "its Join has passed its deadline", true});
   AnswerOpening(*session, status);
@@ -145,10 +150,14 @@ void Sessions::Drop(const SessionId& id) {
   const auto found = state_.sessions.find(id);
   const std::string job = found->second.job();
   calls_.attempts().Forget(found->second);
-  for (const RegionId region : found->second.regions) {
-    state_.runner->RemoveRegion(region, [] {});
-  }
+  const std::vector<RegionId> regions = std::move(found->second.regions);
+  const auto left = std::make_shared<std::atomic<std::size_t>>(regions.size() + 1);
+  const auto one_less = [left, released = std::move(found->second.released)] {
+    if (left->fetch_sub(1) == 1 && released != nullptr) released();
+  };
   state_.sessions.erase(found);
+  for (const RegionId region : regions) state_.runner->RemoveRegion(region, one_less);
+  one_less();
   const bool last = std::none_of(state_.sessions.begin(), state_.sessions.end(),
                                  [&](const auto& entry) { return entry.second.job() == job; });
   if (!last) return;

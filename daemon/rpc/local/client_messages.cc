@@ -11,11 +11,14 @@ namespace {
 constexpr std::size_t kShortTextBytes = 512;  // of a status text in a message that is too large
 constexpr std::size_t kNoteBytes = 64;        // room for what is said about dropped outcomes
 
+constexpr int kShortInfos = 2;
+
 void Shorten(v1::Status& status) {
   if (status.message().size() > kShortTextBytes) {
     status.set_message(absl::StrCat(status.message().substr(0, kShortTextBytes), " ..."));
   }
   status.clear_details();
+  while (status.infos_size() > kShortInfos) status.mutable_infos()->RemoveLast();
 }
 
 }  // namespace

@@ -43,7 +43,9 @@ LocalDoor::LocalDoor(EventLoop& loop,
                options.linger,
                std::vector<char>(kMaxPacketBytes),
                false,
-               [this] { OnSettled(); }},
+               [this] { OnSettled(); },
+               [this](const LocalSession& newcomer) { return MakeWay(newcomer); },
+               [this](std::uint64_t claims) { return WhenUnmapped(claims); }},
       listener_(std::move(listener)),
       spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
@@ -113,6 +115,32 @@ void LocalDoor::Add(FdHandle socket) {
         absl::StrCat("limits.workers: ", admission_.max_workers(), ", and ", sessions_.size() - 1,
                      " connections are open")));
   }
+}
+
+void LocalDoor::CloseGone() {
+  for (const auto& [number, session] : sessions_) {
+    if (session->open()) session->EndsIfGone();
+  }
+}
+
+absl::Status LocalDoor::MakeWay(const LocalSession& newcomer) {
+  for (const auto& [number, session] : sessions_) {
+    if (session.get() == &newcomer || !session->open() || !session->IsSameRank(newcomer)) continue;
+    if (session->EndsIfGone()) continue;
+    return absl::AlreadyExistsError(
+        absl::StrCat("the rank is taken by ", session->Describe(), ", whose process lives"));
+  }
+  return absl::OkStatus();
+}
+
+std::function<void()> LocalDoor::WhenUnmapped(std::uint64_t claims) {
+  return [this, claims, loop = &loop_, alive = std::weak_ptr(alive_)] {
+    loop->Post([this, claims, alive] {
+      if (alive.expired()) return;
+      claims_.Free(claims);
+      for (const auto& [number, session] : sessions_) session->OnMemoryFree();
+    });
+  };
 }
 
 void LocalDoor::NotifyGo(const SessionId& session,

@@ -51,6 +51,7 @@ class LocalDoor final : public SessionNotices {
   void NotifyGo(const SessionId& session, Version version, std::function<void()> accepted) override;
   void NotifyStaged(const SessionId& session, Version version, AttemptId attempt) override;
   void NotifyOutcome(const SessionId& session, Version version, bool committed) override;
+  void CloseGone() override;
 
   /// Refuses new connections, new sessions and new calls from here on. Idempotent.
   void StopAccepting();
@@ -71,6 +72,8 @@ class LocalDoor final : public SessionNotices {
   bool DropOne();
   void Add(FdHandle socket);
   void OnSettled();
+  absl::Status MakeWay(const LocalSession& newcomer);
+  std::function<void()> WhenUnmapped(std::uint64_t claims);
   /// The open session, or nullptr: it has ended, and SessionCalls has been told.
   LocalSession* Find(const SessionId& session) const;
 

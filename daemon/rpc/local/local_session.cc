@@ -1,10 +1,13 @@
 #include "daemon/rpc/local/local_session.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -16,7 +19,9 @@
 
 #include "daemon/rpc/local/client_messages.h"
 #include "daemon/rpc/wire_values.h"
+#include "daemon/state/seconds.h"
 #include "planner/base/status_macros.h"
+#include "planner/model/culprit.h"
 
 namespace wb {
 namespace {
@@ -79,8 +84,9 @@ void LocalSession::AwaitJoin(Clock::time_point deadline) {
   if (timer_.has_value()) context_.loop.Cancel(*timer_);
   timer_ = context_.loop.At(deadline, [this] {
     timer_.reset();
-    RefuseOn(last_id_, absl::DeadlineExceededError(absl::StrCat(
-                           "the join took more than ", context_.join_timeout.count(), " ms")));
+    RefuseOn(last_id_,
+             Late("join", context_.join_timeout,
+                  absl::StrCat("the join took more than ", context_.join_timeout.count(), " ms")));
   });
 }
 
@@ -173,7 +179,8 @@ void LocalSession::OnPacket(Packet packet) {
 
 void LocalSession::OnMessage(const v1::ClientMessage& message, std::vector<FdHandle> descriptors) {
   if (step_ == Step::kJoining && message.body_case() != v1::ClientMessage::kJoinFinish) {
-    const absl::Status taken = join_.Take(message, std::move(descriptors));
+    absl::Status taken = join_.Take(message, std::move(descriptors));
+    if (taken.ok() && message.has_join()) taken = context_.make_way(*this);
     if (!taken.ok()) return RefuseOn(message.id(), taken);
     if (std::optional<SessionJoin::LayoutCheck> check = join_.TakeLayoutCheck()) {
       CheckLayout(message, *std::move(check));
@@ -186,7 +193,7 @@ void LocalSession::OnMessage(const v1::ClientMessage& message, std::vector<FdHan
                                                    " descriptors, want none")));
   }
   if (step_ == Step::kJoining) return OnJoinFinish(message);
-  if (step_ == Step::kOpening || step_ == Step::kPopulating) {
+  if (step_ == Step::kClaiming || step_ == Step::kPopulating || step_ == Step::kOpening) {
     return RefuseOn(message.id(), absl::FailedPreconditionError(absl::StrCat(
                                       NameOf(message), " before the reply to join_finish")));
   }
@@ -230,20 +237,36 @@ void LocalSession::OnJoinFinish(const v1::ClientMessage& message) {
   if (timer_.has_value()) context_.loop.Cancel(*timer_);
   timer_.reset();
   id_ = opening->session;
-  Populate(message.id(), *std::move(opening), DeadlineOf(message));
+  step_ = Step::kClaiming;
+  populating_ = std::make_shared<Populating>();
+  populating_->id = message.id();
+  populating_->since = context_.loop.Now();
+  populating_->deadline = DeadlineOf(message);
+  populating_->opening = *std::move(opening);
+  populating_->worker = join_.name();
+  timer_ = context_.loop.At(populating_->deadline, [this, id = message.id()] {
+    timer_.reset();
+    OnOpeningDeadline(id);
+  });
+  ClaimMemory();
+}
+
+/// Nothing of an earlier session touches what this one has claimed when it is opened.
+void LocalSession::ClaimMemory() {
+  const absl::Status claimed = claims_.Settle();
+  if (absl::IsUnavailable(claimed)) return;  // until OnMemoryFree
+  if (!claimed.ok()) return RefuseOn(populating_->id, claimed);
+  Populate(populating_->id, populating_->deadline);
+}
+
+void LocalSession::OnMemoryFree() {
+  if (step_ == Step::kClaiming) ClaimMemory();
 }
 
 /// The memory is made present by a work thread, which stops when the session ends or `deadline` has
 /// passed.
-void LocalSession::Populate(std::uint64_t id, SessionOpening opening, Clock::time_point deadline) {
+void LocalSession::Populate(std::uint64_t id, Clock::time_point deadline) {
   step_ = Step::kPopulating;
-  populating_ = std::make_shared<Populating>();
-  populating_->opening = std::move(opening);
-  populating_->worker = join_.name();
-  timer_ = context_.loop.At(deadline, [this, id] {
-    timer_.reset();
-    OnPopulateDeadline(id);
-  });
   context_.work.Submit([this, id, deadline, work = populating_, alive = std::weak_ptr(alive_),
                         loop = &context_.loop]() mutable {
     const absl::Status status =
@@ -256,7 +279,14 @@ void LocalSession::Populate(std::uint64_t id, SessionOpening opening, Clock::tim
   });
 }
 
-void LocalSession::OnPopulateDeadline(std::uint64_t id) {
+void LocalSession::OnOpeningDeadline(std::uint64_t id) {
+  const auto waited = context_.loop.Now() - populating_->since;
+  if (step_ == Step::kClaiming) {
+    const absl::Status claimed = claims_.Settle();
+    return RefuseOn(id, Late("claim", waited,
+                             absl::StrCat("the memory of ", join_.name(),
+                                          " is not free in time: ", claimed.message())));
+  }
   const std::vector<OpenedBuffer>& buffers = populating_->opening.buffers;
   const std::size_t at = populating_->buffer.load();
   std::string text = absl::StrCat("the memory of ", join_.name(), " is not present in time: ", at,
@@ -265,7 +295,16 @@ void LocalSession::OnPopulateDeadline(std::uint64_t id) {
     absl::StrAppend(&text, ", next '", buffers[at].name, "' of ", buffers[at].region.bytes(),
                     " bytes");
   }
-  RefuseOn(id, absl::DeadlineExceededError(text));
+  RefuseOn(id, Late("populate", waited, text));
+}
+
+absl::Status LocalSession::Late(const char* stage,
+                                Clock::duration since,
+                                const std::string& text) const {
+  const std::chrono::duration<double> seconds = since;
+  const Culprit self{Culprit::Reason::kLate, join_.name(), "", context_.join.node, "", stage,
+                     seconds.count()};
+  return WithCulprits(absl::DeadlineExceededError(text), {&self, 1});
 }
 
 void LocalSession::OnPopulated(std::uint64_t id,
@@ -277,6 +316,9 @@ void LocalSession::OnPopulated(std::uint64_t id,
   const std::shared_ptr<Populating> work = std::exchange(populating_, nullptr);
   if (!status.ok()) return RefuseOn(id, status);
   step_ = Step::kOpening;
+  opened_ = context_.loop.Now();
+  mapped_ = true;
+  work->opening.released = context_.when_unmapped(claims_.session());
   context_.calls.OpenSession(
       std::move(work->opening), deadline,
       [this, id, alive = std::weak_ptr(alive_)](const SessionOpened& opened) {
@@ -312,12 +354,13 @@ void LocalSession::OnOpened(std::uint64_t id, const SessionOpened& opened) {
 
 void LocalSession::OnCall(const v1::ClientMessage& message) {
   if (message.has_go_accepted()) return OnGoAccepted(message);
+  if (message.has_leave()) return OnLeave(message);
   if (!message.has_publish() && !message.has_wait_for_version() && !message.has_receive()) {
     return RefuseOn(message.id(),
                     absl::FailedPreconditionError(absl::StrCat(
                         NameOf(message),
-                        " in an open session, want publish, wait_for_version, receive or "
-                        "go_accepted")));
+                        " in an open session, want publish, wait_for_version, receive, "
+                        "go_accepted or leave")));
   }
   if (message.id() == 0 || in_call_.contains(message.id())) {
     return RefuseOn(message.id(), absl::InvalidArgumentError(absl::StrCat(
@@ -382,6 +425,15 @@ void LocalSession::Notify(const v1::DaemonMessage& notice) {
   if (step_ == Step::kOpen) Send(notice);
 }
 
+/// Its reason is logged where the session is closed, and told to the leader.
+void LocalSession::OnLeave(const v1::ClientMessage& message) {
+  const absl::Status fits = CheckLength("leave.reason", message.leave().reason(), kMaxTextBytes);
+  if (!fits.ok()) return RefuseOn(message.id(), fits);
+  spdlog::info("session={} {} leaves", id_, Who());
+  CloseCalls(absl::StrCat("left: ", absl::StrReplaceAll(message.leave().reason(), {{"\n", "; "}})));
+  End("has left");
+}
+
 void LocalSession::OnGoAccepted(const v1::ClientMessage& message) {
   const std::uint64_t version = message.go_accepted().version();
   const auto found = go_.find(version);
@@ -441,7 +493,7 @@ void LocalSession::RefuseOn(std::uint64_t id, const absl::Status& why) {
   LogEnd(true, reason);
   CloseCalls(reason);
   CancelPopulating();
-  claims_.Release();
+  LetMemoryGo();
   paused_ = false;
   step_ = Step::kRefused;
   if (timer_.has_value()) context_.loop.Cancel(*timer_);
@@ -460,12 +512,39 @@ void LocalSession::CloseCalls(const std::string& reason) {
   context_.calls.CloseSession(id_, absl::StrCat(Who(), " ", reason));
 }
 
+/// What SessionCalls has mapped stays claimed until it is unmapped.
+void LocalSession::LetMemoryGo() {
+  if (mapped_) {
+    claims_.Leave();
+  } else {
+    claims_.Release();
+  }
+}
+
+bool LocalSession::EndsIfGone() {
+  std::array<pollfd, 2> ends{pollfd{socket_.get(), 0, 0}, pollfd{process_.get(), POLLIN, 0}};
+  if (::poll(ends.data(), ends.size(), 0) <= 0) return false;
+  ReceiveSome();  // why it went, if it said
+  if (step_ != Step::kEnded) End(ends[1].revents != 0 ? "has ended" : "closed its connection");
+  return true;
+}
+
+bool LocalSession::IsSameRank(const LocalSession& other) const {
+  return !join_.name().empty() && join_.name() == other.join_.name() &&
+         join_.job() == other.join_.job();
+}
+
+std::string LocalSession::Describe() const {
+  return absl::StrCat("session ", id_, " of ", Who(), ", open since ",
+                      Seconds(context_.loop.Now() - opened_));
+}
+
 void LocalSession::End(const std::string& reason) {
   if (step_ == Step::kEnded) return;
   if (step_ != Step::kRefused) LogEnd(false, reason);
   CloseCalls(reason);
   CancelPopulating();
-  claims_.Release();
+  LetMemoryGo();
   step_ = Step::kEnded;
   context_.loop.Unwatch(socket_.get());
   socket_.Reset();

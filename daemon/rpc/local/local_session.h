@@ -26,6 +26,8 @@
 
 namespace wb {
 
+class LocalSession;
+
 /// What all sessions of a door share. Everything outlives the sessions.
 struct SessionContext {
   EventLoop& loop;
@@ -41,6 +43,12 @@ struct SessionContext {
   std::vector<char> buffer;                   // one packet; used within one call only
   bool draining = false;                      // new work is refused
   std::function<void()> settled;              // a call has ended, or replies have left
+  /// Lets the newcomer have its rank, if the door has it in another session that is over; else
+  /// ALREADY_EXISTS names that.
+  std::function<absl::Status(const LocalSession& newcomer)> make_way;
+  /// What to call, on any thread, when nothing of the memory claimed under this number is mapped
+  /// any more.
+  std::function<std::function<void()>(std::uint64_t claims)> when_unmapped;
 };
 
 /// One worker's connection and its lease: the join, then its calls, each answered on its id.
@@ -64,26 +72,47 @@ class LocalSession {
   void NotifyGo(Version version, std::function<void()> accepted);
   /// Tells the client something that it does not answer.
   void Notify(const v1::DaemonMessage& notice);
+  /// Memory of another session has become free: a join may have waited for it.
+  void OnMemoryFree();
   /// Refuses the client and ends the session.
   void Refuse(const absl::Status& why);
+  /// Ends it now if its connection or process has ended, which the loop may not have told yet.
+  bool EndsIfGone();
+  /// Its worker has been let in.
+  bool open() const { return step_ == Step::kOpening || step_ == Step::kOpen; }
   /// "" until the session is being opened.
   const SessionId& id() const { return id_; }
+  /// Whether both are, or are to be, the same rank of the same job.
+  bool IsSameRank(const LocalSession& other) const;
+  /// "session 0123 of engine0/1 (pid 12), open since 3.2 s".
+  std::string Describe() const;
   /// A Publish or Receive is in progress.
   bool moving() const;
   /// Replies wait for the client to read.
   bool unsent() const { return !unsent_.empty(); }
 
  private:
-  enum class Step : std::uint8_t { kJoining, kPopulating, kOpening, kOpen, kRefused, kEnded };
-  /// A session whose memory is being made present by a work thread.
+  using Clock = SessionCalls::Clock;
+
+  enum class Step : std::uint8_t {
+    kJoining,
+    kClaiming,  // waits for memory that another session has left
+    kPopulating,
+    kOpening,
+    kOpen,
+    kRefused,
+    kEnded
+  };
+  /// A session whose memory is claimed, then made present by a work thread.
   struct Populating {
+    std::uint64_t id = 0;  // of the request
+    Clock::time_point since;
+    Clock::time_point deadline;
     SessionOpening opening;
     std::string worker;
     std::atomic<bool> cancelled{false};
     std::atomic<std::size_t> buffer{0};  // that is being made present
   };
-  using Clock = SessionCalls::Clock;
-
   absl::Status WatchProcess();
   void OnReady(std::uint32_t events);
   void ReceiveSome();
@@ -93,20 +122,25 @@ class LocalSession {
   void OnLayoutChecked(std::uint64_t id, absl::StatusOr<SessionJoin::CheckedLayout> checked);
   void AwaitJoin(Clock::time_point deadline);
   void OnJoinFinish(const v1::ClientMessage& message);
-  void Populate(std::uint64_t id, SessionOpening opening, Clock::time_point deadline);
-  void OnPopulateDeadline(std::uint64_t id);
+  void ClaimMemory();
+  void Populate(std::uint64_t id, Clock::time_point deadline);
+  void OnOpeningDeadline(std::uint64_t id);
+  /// DEADLINE_EXCEEDED for this worker's sake, at `stage` of its join.
+  absl::Status Late(const char* stage, Clock::duration since, const std::string& text) const;
   void OnPopulated(std::uint64_t id, const absl::Status& status, Clock::time_point deadline);
   void CancelPopulating();
   std::uint32_t Interest() const;
   void OnOpened(std::uint64_t id, const SessionOpened& opened);
   void OnCall(const v1::ClientMessage& message);
   void Call(const v1::ClientMessage& message);
+  void OnLeave(const v1::ClientMessage& message);
   void OnGoAccepted(const v1::ClientMessage& message);
   void RefuseOn(std::uint64_t id, const absl::Status& why);
   void Answer(std::uint64_t id, const v1::DaemonMessage& reply);
   void Send(const v1::DaemonMessage& message);
   void SendUnsent();
   void CloseCalls(const std::string& reason);
+  void LetMemoryGo();
   void End(const std::string& reason);
   void LogEnd(bool refused, const std::string& reason) const;
   Clock::time_point DeadlineOf(const v1::ClientMessage& message) const;
@@ -124,7 +158,9 @@ class LocalSession {
   SessionJoin join_;
   std::shared_ptr<Populating> populating_;
   bool paused_ = false;  // nothing is read: the layout is being checked
+  bool mapped_ = false;  // by SessionCalls, until it says that nothing is any more
   SessionId id_;
+  Clock::time_point opened_;
   std::uint64_t last_id_ = 0;                                // of the client's last message
   std::optional<TimerId> timer_;                             // of the join, or of the linger
   absl::flat_hash_map<std::uint64_t, const char*> in_call_;  // request id -> what it asks

@@ -8,11 +8,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+
+#include "planner/base/peer_process.h"
 
 namespace wb {
 namespace {
@@ -21,7 +22,6 @@ constexpr int kBacklog = 64;
 // No message carries more than one; room for a few tells "too many" from "cut by the kernel".
 constexpr std::size_t kMaxDescriptors = 4;
 constexpr mode_t kSocketMode = 0660;
-constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD of Linux 6.5, younger than libc's headers
 
 absl::Status Failed(const std::string& what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::generic_category().message(errno)));
@@ -103,9 +103,7 @@ absl::StatusOr<SendOutcome> SendPacket(int socket, std::string_view bytes) {
 }
 
 PeerCredentials CredentialsOf(int socket) {
-  ucred found{};
-  socklen_t bytes = sizeof(found);
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &found, &bytes) != 0) return {};
+  const ucred found = PeerCredentialsOf(socket);
   return {found.pid, found.uid, found.gid};
 }
 
@@ -118,14 +116,7 @@ absl::Status NoDescriptorsLeft() {
 }
 
 absl::StatusOr<FdHandle> OpenPeerProcess(int socket) {
-  int process = -1;
-  socklen_t bytes = sizeof(process);
-  if (::getsockopt(socket, SOL_SOCKET, kPeerPidfd, &process, &bytes) == 0) return FdHandle(process);
-  FdHandle opened;
-  // The number may be another process's by now, if the worker has ended as soon as it connected.
-  if (errno != EMFILE) {
-    opened = FdHandle(static_cast<int>(::syscall(SYS_pidfd_open, CredentialsOf(socket).pid, 0)));
-  }
+  FdHandle opened = OpenProcessOfPeer(socket);
   if (opened) return opened;
   if (errno == ESRCH) return absl::NotFoundError("the process that connected has ended");
   if (errno == EMFILE) return NoDescriptorsLeft();

@@ -262,7 +262,8 @@ absl::StatusOr<SessionOpening> SessionJoin::Finish(SessionId session) {
                          AttemptId(request_.attempt()),
                          std::move(registration_),
                          {},
-                         std::move(contents_)};
+                         std::move(contents_),
+                         {}};
   for (std::optional<OpenedBuffer>& buffer : buffers_) {
     opening.buffers.push_back(*std::move(buffer));
   }

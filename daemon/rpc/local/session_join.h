@@ -52,8 +52,9 @@ class SessionJoin {
   /// At JoinFinish: everything the session brings, under the id it was given.
   absl::StatusOr<SessionOpening> Finish(SessionId session);
 
-  /// "policy/0" once the request was taken, "" before.
+  /// "policy/0" once the request was taken, "" before; likewise the job.
   const std::string& name() const { return name_; }
+  const std::string& job() const { return request_.job(); }
   /// The version that the worker says it holds in doubt; 0: none.
   Version in_doubt() const {
     return memory_ == MemoryState::kInDoubt ? Version(request_.held_version()) : Version();

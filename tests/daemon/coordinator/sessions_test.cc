@@ -118,6 +118,45 @@ TEST_CASE("closing a session answers its calls, frees its regions and tells the 
   REQUIRE(world.Take<UnregisterWorker>().empty());
 }
 
+TEST_CASE("a session is released when the last of its regions is unmapped, and once",
+          "[control][coordinator]") {
+  DaemonWorld world;
+  world.coordinator().OnLeaderConnected();
+  int released = 0;
+  world.on_released = [&] { ++released; };
+  SECTION("closed") {
+    world.unmaps = false;
+    world.Open("r1", RolloutRank("engine0", 1, 2, "n1"), 2);
+    world.coordinator().CloseSession("r1", "process ended");
+    REQUIRE(world.removals.size() == 1);
+    REQUIRE(released == 0);
+    world.removals.front()();
+  }
+  SECTION("refused by the leader") {
+    world.registers = false;
+    world.Open("r1", RolloutRank("engine0", 1, 2, "n1"), 2);
+    world.Say(WorkerRegistered{"r1", absl::AlreadyExistsError("rank engine0/1 is taken")});
+  }
+  SECTION("never opened") {
+    world.coordinator().Drain();
+    world.Open("r1", RolloutRank("engine0", 1, 2, "n1"), 2);
+  }
+  REQUIRE(released == 1);
+}
+
+TEST_CASE("the leader's question is answered when the sessions of gone workers are closed",
+          "[control][coordinator]") {
+  DaemonWorld world;
+  world.coordinator().OnLeaderConnected();
+  world.Open("r1", RolloutRank("engine0", 1, 2, "n1"), 2);
+  world.gone.insert("r1");
+  world.Say(Heartbeat{});
+  const std::vector<ToLeader> told = world.TakeAll();
+  REQUIRE(told.size() >= 2);
+  REQUIRE(std::get<UnregisterWorker>(told[told.size() - 2]).session == "r1");
+  REQUIRE(std::holds_alternative<Heartbeat>(told.back()));
+}
+
 TEST_CASE("a new leader is told every session, with what it holds", "[control][coordinator]") {
   DaemonWorld world;
   world.coordinator().OnLeaderConnected();

@@ -79,6 +79,7 @@ class Daemon final : public LeaderLink, public AttemptRunner, public SessionNoti
   void NotifyOutcome(const SessionId& /*session*/,
                      Version /*version*/,
                      bool /*committed*/) override {}
+  void CloseGone() override {}
 
  private:
   Queue& queue_;

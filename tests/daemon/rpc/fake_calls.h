@@ -25,7 +25,7 @@ class FakeCalls final : public SessionCalls {
       held_opening = std::move(done);
       return;
     }
-    if (!open_status.ok()) openings.erase(session);
+    if (!open_status.ok()) Unmap(session);
     done({open_status, memory});
   }
   void Publish(const SessionId& /*session*/,
@@ -50,15 +50,23 @@ class FakeCalls final : public SessionCalls {
     receives[version.value()] = std::move(done);
   }
   void CloseSession(const SessionId& session, const std::string& reason) override {
-    openings.erase(session);
     closed[session] = reason;
+    if (!hold_memory) Unmap(session);
+  }
+  /// Lets a session's memory go.
+  void Unmap(const SessionId& session) {
+    auto opening = openings.extract(session);
+    if (opening.empty()) return;
+    opening.mapped().buffers.clear();
+    opening.mapped().released();
   }
 
   absl::Status open_status;
   bool hold_openings = false;
+  bool hold_memory = false;  // of a session that is closed, until Unmap
   std::function<void(SessionOpened)> held_opening;
   std::optional<MemoryState> outcome;            // of what the next to open holds in doubt
-  std::map<SessionId, SessionOpening> openings;  // of sessions that are open
+  std::map<SessionId, SessionOpening> openings;  // of sessions whose memory is mapped
   std::map<SessionId, std::string> closed;       // with the reason
   std::map<std::uint64_t, std::function<void(PublishResult)>> publishes;
   std::map<std::uint64_t, std::function<void(absl::StatusOr<Version>)>> waits;

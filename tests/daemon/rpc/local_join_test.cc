@@ -171,6 +171,47 @@ const std::vector<BadJoin>& BadJoins() {
   return cases;
 }
 
+TEST_CASE("A rank is refused to a second worker while the first one's process lives",
+          "[rpc][local]") {
+  DoorFixture fixture;
+  DoorClient first(fixture.path());
+  REQUIRE(JoiningWorker::Make(v1::ROLLOUT, "engine0").Join(first)->has_join());
+  DoorClient second(fixture.path());
+  JoiningWorker::Make(v1::ROLLOUT, "engine0").Send(second);
+  const absl::Status taken = RefusalOf(second);
+  CAPTURE(taken.ToString());
+  REQUIRE(taken.code() == absl::StatusCode::kAlreadyExists);
+  REQUIRE(absl::StrContains(
+      taken.message(),
+      absl::StrFormat("the rank is taken by session %032x of worker engine0/0 (pid %d), open since "
+                      "0.",
+                      1, ::getpid())));
+  REQUIRE(absl::StrContains(taken.message(), "whose process lives"));
+  DoorClient other_rank(fixture.path());
+  REQUIRE(JoiningWorker::Make(v1::ROLLOUT, "engine1").Join(other_rank)->has_join());
+}
+
+TEST_CASE("A rank of a worker that has gone is given again at once, with another layout",
+          "[rpc][local][field][case-115]") {
+  DoorFixture fixture;
+  for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+    worker.join.set_incarnation(static_cast<std::uint64_t>(round) + 1);
+    for (JoiningWorker::Buffer& buffer : worker.buffers) {
+      buffer.attach.set_bytes(buffer.attach.bytes() + static_cast<std::uint64_t>(round));
+      buffer.memory = test::MakeMemory(buffer.attach.bytes());
+    }
+    DoorClient client(fixture.path());
+    const auto reply = worker.Join(client);
+    REQUIRE(reply.has_value());
+    CAPTURE(reply->ShortDebugString());
+    REQUIRE(reply->has_join());
+    // It hangs up, and the next comes before anyone may have told of it.
+  }
+  REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().closed.size() == 20; }));
+}
+
 TEST_CASE("A join that is wrong anywhere is refused by name and leaves nothing",
           "[rpc][local][field][case-6]") {
   DoorFixture fixture;

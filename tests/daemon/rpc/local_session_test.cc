@@ -149,6 +149,25 @@ TEST_CASE("A worker's end is its process's, whoever still holds its connection",
   });
 }
 
+TEST_CASE("A worker that leaves says why, on one line, and its session ends", "[rpc][local]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  const std::string session = JoinAs(client, v1::ROLLOUT);
+  v1::ClientMessage leave;
+  leave.set_id(9);
+  leave.mutable_leave()->set_reason("E-7f3a:\nCUDA is gone");
+  REQUIRE(client.Send(leave));
+  REQUIRE(client.Ends());
+  REQUIRE(fixture.Empties());
+  REQUIRE(fixture.thread().Ask([&] { return fixture.calls().closed.at(session); }) ==
+          absl::StrCat("worker engine0/0 (pid ", ::getpid(), ") left: E-7f3a:; CUDA is gone"));
+  DoorClient wordy(fixture.path());
+  JoinAs(wordy, v1::ROLLOUT);
+  leave.mutable_leave()->set_reason(std::string(10'000, 'x'));
+  REQUIRE(wordy.Send(leave));
+  REQUIRE(absl::StrContains(test::RefusalOf(wordy).message(), "leave.reason: 10000 bytes"));
+}
+
 TEST_CASE("A session that ends while it is being opened is closed", "[rpc][local]") {
   DoorFixture fixture;
   fixture.thread().Ask([&] { return fixture.calls().hold_openings = true; });

@@ -98,9 +98,10 @@ TEST_CASE("A destination shares no byte with another session's memory, whatever 
 TEST_CASE("Trainers may share memory, within a worker and between workers", "[rpc][local]") {
   DoorFixture fixture;
   const FdHandle memory = test::MakeMemory(64);
-  const JoiningWorker trainer = WorkerIn(memory, v1::TRAINER, 0, 8);
+  JoiningWorker trainer = WorkerIn(memory, v1::TRAINER, 0, 8);
   DoorClient first(fixture.path());
   Join(first, trainer);
+  SetJob(trainer, "other");
   DoorClient second(fixture.path());
   Join(second, trainer);
   first.HangUp();
@@ -119,6 +120,56 @@ TEST_CASE("A refused join holds no memory, even while its client stays", "[rpc][
   worker.buffers[1].attach.set_bytes(8);
   DoorClient again(fixture.path());
   Join(again, worker);
+}
+
+TEST_CASE("A join over memory that an ended session still has mapped waits until it is unmapped",
+          "[rpc][local]") {
+  DoorFixture fixture;
+  fixture.thread().Ask([&] { return fixture.calls().hold_memory = true; });
+  const FdHandle memory = test::MakeMemory(64);
+  const bool same_worker = GENERATE(true, false);
+  CAPTURE(same_worker);
+  DoorClient holder(fixture.path());
+  Join(holder, WorkerIn(memory, v1::ROLLOUT, 0, 16));
+  holder.HangUp();
+  JoiningWorker next = WorkerIn(memory, v1::ROLLOUT, 16, 0);
+  if (!same_worker) SetJob(next, "other");
+  DoorClient client(fixture.path());
+  next.Send(client);
+  REQUIRE(fixture.thread().Becomes([&] { return fixture.door().connections() == 1; }));
+  REQUIRE_FALSE(client.Next(std::chrono::milliseconds(50)).has_value());
+  fixture.thread().Ask([&] {
+    fixture.calls().Unmap(absl::StrFormat("%032x", 1));
+    return true;
+  });
+  const auto reply = client.Next();
+  REQUIRE(reply.has_value());
+  CAPTURE(reply->ShortDebugString());
+  REQUIRE(reply->has_join());
+}
+
+TEST_CASE("At its deadline a join says whose ended session still has its memory", "[rpc][local]") {
+  DoorFixture fixture;
+  fixture.thread().Ask([&] { return fixture.calls().hold_memory = true; });
+  const FdHandle memory = test::MakeMemory(64);
+  DoorClient holder(fixture.path());
+  Join(holder, WorkerIn(memory, v1::ROLLOUT, 0, 16));
+  holder.HangUp();
+  JoiningWorker next = WorkerIn(memory, v1::ROLLOUT, 8, 40);
+  next.timeout_ms = 200;
+  const absl::Status late = Refusal(fixture, next);
+  CAPTURE(late.ToString());
+  REQUIRE(late.code() == absl::StatusCode::kDeadlineExceeded);
+  REQUIRE(absl::StrContains(late.message(),
+                            "the memory of engine0/0 is not free in time: buffer 'a' of "
+                            "engine0/0: bytes [8, 24) of its memfd meet bytes [16, 24) of buffer "
+                            "'b' of engine0/0, job job, whose session has ended"));
+  fixture.thread().Ask([&] {
+    fixture.calls().Unmap(absl::StrFormat("%032x", 1));
+    return true;
+  });
+  DoorClient again(fixture.path());
+  Join(again, next);
 }
 
 TEST_CASE("Claims are refused exactly where a byte is both written and another's",

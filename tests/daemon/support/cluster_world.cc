@@ -69,6 +69,7 @@ class ClusterWorld::Node final : public LeaderLink, public AttemptRunner, public
   void NotifyOutcome(const SessionId& /*session*/,
                      Version /*version*/,
                      bool /*committed*/) override {}
+  void CloseGone() override {}
 
  private:
   void Report(std::function<void()> fine, AttemptId id) {

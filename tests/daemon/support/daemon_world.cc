@@ -42,6 +42,7 @@ std::shared_ptr<DaemonWorld::Opened> DaemonWorld::Open(const SessionId& session,
   opening.memory = held.memory;
   opening.attempt = held.attempt;
   opening.registration = registration;
+  opening.released = on_released;
   for (const Buffer& buffer : registration.layout.buffers) {
     absl::StatusOr<Region> region = Region::AllocateArena(4096);
     REQUIRE(region.ok());
@@ -103,7 +104,11 @@ void DaemonWorld::AddRegion(RegionId id, Region region) {
 
 void DaemonWorld::RemoveRegion(RegionId id, std::function<void()> removed) {
   REQUIRE(regions.erase(id) == 1);
-  removed();
+  if (unmaps) {
+    removed();
+  } else {
+    removals.push_back(std::move(removed));
+  }
 }
 
 void DaemonWorld::Prepare(AttemptWork work) {
@@ -152,6 +157,12 @@ void DaemonWorld::NotifyStaged(const SessionId& session, Version version, Attemp
 
 void DaemonWorld::NotifyOutcome(const SessionId& session, Version version, bool committed) {
   outcomes[session] = {version, committed};
+}
+
+void DaemonWorld::CloseGone() {
+  for (const SessionId& session : std::exchange(gone, {})) {
+    coordinator_.CloseSession(session, "has ended");
+  }
 }
 
 void OpenEngine(DaemonWorld& world) {

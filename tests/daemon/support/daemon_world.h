@@ -33,9 +33,13 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
   bool stages = true;            // the mover
   bool ends = true;              // the mover
   bool accepts_go = true;        // the clients
+  std::set<SessionId> gone;      // of clients that have gone, which the door has not told
   std::vector<std::string> log;  // what mover and clients were asked, in order
   std::map<AttemptId, AttemptWork> works;
-  std::map<RegionId, std::uint64_t> regions;  // bytes of those that are open
+  std::map<RegionId, std::uint64_t> regions;    // bytes of those that are open
+  std::function<void()> on_released;            // of every session that is opened from now on
+  bool unmaps = true;                           // the mover, when a region is removed
+  std::vector<std::function<void()>> removals;  // else, to be called later
   std::vector<std::pair<SessionId, std::function<void()>>> notices;
   std::map<SessionId, Version> staged;                     // what clients were told last
   std::map<SessionId, std::pair<Version, bool>> outcomes;  // likewise: version, committed
@@ -84,6 +88,9 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
     return taken;
   }
 
+  /// All messages that went to the leader.
+  std::vector<ToLeader> TakeAll() { return std::exchange(sent_, {}); }
+
   // LeaderLink
   void Send(ToLeader message) override;
   // AttemptRunner
@@ -97,6 +104,7 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
   void NotifyGo(const SessionId& session, Version version, std::function<void()> accepted) override;
   void NotifyStaged(const SessionId& session, Version version, AttemptId attempt) override;
   void NotifyOutcome(const SessionId& session, Version version, bool committed) override;
+  void CloseGone() override;
 
  private:
   static constexpr std::chrono::milliseconds kDeadline{10'000};
