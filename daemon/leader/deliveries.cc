@@ -196,11 +196,8 @@ void Deliveries::OnFailed(const std::string& node, AttemptId attempt, const absl
     ++state_.stale_messages;
     return;
   }
-  const absl::Status reason(
-      status.ok() ? absl::StatusCode::kInternal : status.code(),
-      absl::StrCat("node ", node, ": ",
-                   status.ok() ? "failed without a reason" : status.message()));
-  Fail(*ref, reason);
+  const absl::Status reason = status.ok() ? absl::InternalError("failed without a reason") : status;
+  Fail(*ref, Reworded(reason, absl::StrCat("node ", node, ": ", reason.message())));
   events_.OnDeliveryChanged(ref->job, ref->publication);
 }
 
@@ -260,7 +257,7 @@ void Deliveries::Committed(const DeliveryRef& ref) {
 void Deliveries::Fail(const DeliveryRef& ref, const absl::Status& status) {
   Delivery& delivery = ref.delivery;
   if (delivery.state == DeliveryState::kFailed || CommitDecided(delivery.state)) return;
-  delivery.status = absl::Status(status.code(), absl::StrCat(Title(ref), ": ", status.message()));
+  delivery.status = Reworded(status, absl::StrCat(Title(ref), ": ", status.message()));
   Step(ref.job.name, ref.publication, delivery, DeliveryState::kFailed, state_.turns.Now());
   const bool counts = !delivery.late && ref.publication.requires_group(delivery.group);
   if (counts && ref.publication.status.ok()) ref.publication.status = delivery.status;
@@ -282,9 +279,9 @@ void Deliveries::Abort(const DeliveryRef& ref) {
     const std::optional<DeliveryRef> late = Find(attempt);
     if (!late.has_value()) return;
     const std::string who = JoinWaits(WaitsOf(late->job, late->delivery, state_.turns.Now()));
-    late->delivery.status = absl::Status(
-        late->delivery.status.code(),
-        absl::StrCat(late->delivery.status.message(), "; memory may still change: ", who));
+    late->delivery.status =
+        Reworded(late->delivery.status,
+                 absl::StrCat(late->delivery.status.message(), "; memory may still change: ", who));
     spdlog::warn("{}: {}", Title(*late), who);
     Quiet(*late);
     events_.OnDeliveryChanged(late->job, late->publication);

@@ -47,7 +47,7 @@ struct Leader::State {
     registrations.PeerLost(id, status);
     values.peers.Close(id, status);
   }
-  void On(Peer& peer, const Heartbeat& beat) { values.peers.Send(peer.hello.node, beat); }
+  void On(Peer& peer, const Heartbeat& /*answer*/) { registrations.OnHeartbeat(peer); }
 
   LeaderState values;
   Publications publications;

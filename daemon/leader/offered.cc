@@ -124,21 +124,24 @@ void Publications::TakeEarlyAccepts(LeaderJob& job, Publication& publication) {
   job.accepts = std::move(later);
 }
 
-void Publications::RolloutLeft(LeaderJob& job, const Member& member, const absl::Status& left) {
+bool Publications::RolloutLeft(LeaderJob& job, const Member& member, const absl::Status& left) {
   job.accepts.erase(member.name());
   late_.MemberLost(job, member, left);
   Publication* offered = job.InState(PublicationState::kOffered);
-  if (offered == nullptr) return;
+  if (offered == nullptr) return false;
   const auto delivery = offered->deliveries.find(member.name().group);
-  if (delivery == offered->deliveries.end()) return;
+  if (delivery == offered->deliveries.end() || delivery->second.state == DeliveryState::kFailed ||
+      CommitDecided(delivery->second.state)) {
+    return false;
+  }
   deliveries_.Fail({job, *offered, delivery->second}, left);
+  return true;
 }
 
 void Publications::TrainerLeft(LeaderJob& job, const absl::Status& left) {
   if (Publication* opening = job.InState(PublicationState::kOpening); opening != nullptr) {
-    FailOpening(
-        job, *opening,
-        absl::UnavailableError(absl::StrCat("job ", job.name, " version ", opening->version.value(),
+    FailOpening(job, *opening,
+                Reworded(left, absl::StrCat("job ", job.name, " version ", opening->version.value(),
                                             ": ", left.message())));
   }
   if (Publication* offered = job.InState(PublicationState::kOffered); offered != nullptr) {
@@ -243,11 +246,10 @@ void Publications::OnDeadline(LeaderJob& job, Publication& publication) {
   const auto now = state_.turns.Now();
   for (auto& [group, delivery] : publication.deliveries) {
     if (delivery.state != DeliveryState::kWaiting) continue;
-    const std::string waits = JoinWaits(WaitsOf(job, delivery, now));
-    deliveries_.Fail(
-        {job, publication, delivery},
-        absl::DeadlineExceededError(absl::StrCat("not ready ", Seconds(now - publication.since),
-                                                 " after the version was offered: ", waits)));
+    deliveries_.Fail({job, publication, delivery},
+                     Late(absl::StrCat("not ready ", Seconds(now - publication.since),
+                                       " after the version was offered"),
+                          WaitsOf(job, delivery, now)));
   }
   OnDeliveryChanged(job, publication);
 }

@@ -33,9 +33,12 @@ void Step(const std::string& job,
           PublicationState to,
           Timers::Clock::time_point now) {
   RequireLegal(publication.state, to);
+  // A delivery that has failed has said why.
   spdlog::info("job={} version={} {}->{} after_ms={:.1f} {}", job, publication.version.value(),
                Name(publication.state), Name(to), Milliseconds(now - publication.since),
-               publication.status.ToString());
+               publication.deliveries.empty()
+                   ? publication.status.ToString()
+                   : absl::StatusCodeToString(publication.status.code()));
   publication.state = to;
   publication.since = now;
 }

@@ -17,9 +17,10 @@ std::string Title(const LeaderJob& job, Version version) {
   return absl::StrCat("job ", job.name, " version ", version.value());
 }
 
-/// "; waiting for ..." or nothing.
-std::string AlsoWaiting(const std::vector<std::string>& waits) {
-  return waits.empty() ? "" : absl::StrCat("; ", JoinWaits(waits));
+/// Why a worker that has given up does not hear more.
+std::string GaveUp(const Member& member, const GiveUpVersion& call) {
+  return absl::StrCat(member.ToString(), " gave up version ", call.version.value(), ": ",
+                      call.reason);
 }
 
 absl::Status CheckNotPublishing(LeaderJob& job, const Member& member) {
@@ -274,9 +275,8 @@ void Publications::GiveUp(const GiveUpVersion& call, const std::string& node) {
   }
   Publication* publication = job.Find(call.version);
   if (publication == nullptr || publication->over()) return;  // answered already
-  const absl::Status status = absl::DeadlineExceededError(
-      absl::StrCat(member->ToString(), " gave up version ", call.version.value(), ": ", call.reason,
-                   AlsoWaiting(WaitsOf(job, *publication, state_.turns.Now()))));
+  const absl::Status status =
+      Late(GaveUp(*member, call), WaitsOf(job, *publication, state_.turns.Now()));
   if (publication->state == PublicationState::kOpening) {
     FailOpening(job, *publication, status);
   } else {
@@ -285,25 +285,24 @@ void Publications::GiveUp(const GiveUpVersion& call, const std::string& node) {
 }
 
 void Publications::GiveUpReceive(LeaderJob& job, const Member& member, const GiveUpVersion& call) {
-  const auto text = [&](const std::vector<std::string>& waits) {
-    return absl::StrCat(member.ToString(), " gave up version ", call.version.value(), ": ",
-                        call.reason, AlsoWaiting(waits));
-  };
+  const std::string text = GaveUp(member, call);
   const auto early = job.accepts.find(member.name());
   if (early != job.accepts.end() && early->second.version == call.version) {
     const Publication* opening = job.InState(PublicationState::kOpening);
-    std::vector<std::string> waits{"for the trainers to publish it"};
-    if (opening != nullptr) waits = WaitsOf(job, *opening, state_.turns.Now());
+    const auto since = early->second.caller.since;
+    const std::vector<Wait> waits = opening != nullptr
+                                        ? WaitsOf(job, *opening, state_.turns.Now())
+                                        : WaitsForTrainers(job, since, state_.turns.Now());
     job.accepts.erase(early);
-    AnswerReceive(member, call.version, absl::DeadlineExceededError(text(waits)));
+    AnswerReceive(member, call.version, Late(text, waits));
     return;
   }
   Publication* publication = job.Find(call.version);
   if (publication == nullptr) return;
   Delivery* delivery = publication->DeliveryTo(member.name().group);
   if (delivery == nullptr) return;
-  const std::vector<std::string> waits = WaitsOf(job, *delivery, state_.turns.Now());
-  deliveries_.Fail({job, *publication, *delivery}, absl::DeadlineExceededError(text(waits)));
+  deliveries_.Fail({job, *publication, *delivery},
+                   Late(text, WaitsOf(job, *delivery, state_.turns.Now())));
   OnDeliveryChanged(job, *publication);
 }
 
@@ -312,25 +311,32 @@ void Publications::MemberJoined(LeaderJob& job, const std::string& group) {
   if (job.members.IsWhole(group)) late_.Consider(job);
 }
 
-void Publications::MembersLost(LeaderJob& job,
+bool Publications::MembersLost(LeaderJob& job,
                                const std::vector<Member>& lost,
                                const std::string& why) {
   absl::Status trainer_left;
+  bool fails = false;
   for (const Member& member : lost) {
-    const absl::Status left =
-        absl::UnavailableError(absl::StrCat(member.ToString(), " left: ", why));
+    const Culprit culprit = member.ToCulprit(Culprit::Reason::kGone, "");
+    const absl::Status left = WithCulprits(
+        absl::UnavailableError(absl::StrCat(member.ToString(), " left: ", why)), {&culprit, 1});
     if (member.role() == Role::kRollout) {
-      RolloutLeft(job, member, left);
+      fails = RolloutLeft(job, member, left) || fails;
     } else if (trainer_left.ok()) {
       trainer_left = left;
     }
   }
-  if (!trainer_left.ok()) TrainerLeft(job, trainer_left);
+  if (!trainer_left.ok()) {
+    fails = fails || job.InState(PublicationState::kOpening) != nullptr ||
+            job.InState(PublicationState::kOffered) != nullptr;
+    TrainerLeft(job, trainer_left);
+  }
   if (Publication* offered = job.InState(PublicationState::kOffered); offered != nullptr) {
     OnDeliveryChanged(job, *offered);
   }
   ConsiderOffer(job);
   late_.Consider(job);
+  return fails;
 }
 
 }  // namespace wb

@@ -31,8 +31,9 @@ class Publications final : public DeliveryEvents {
 
   /// A member of `group` was admitted: a publication that waits for it may go on.
   void MemberJoined(LeaderJob& job, const std::string& group);
-  /// Members of one job have been removed; `why` says the reason.
-  void MembersLost(LeaderJob& job, const std::vector<Member>& lost, const std::string& why);
+  /// Members of one job have been removed; `why` says the reason. Whether a version fails of it,
+  /// which says so in its line of log.
+  bool MembersLost(LeaderJob& job, const std::vector<Member>& lost, const std::string& why);
 
   void OnDeliveryChanged(LeaderJob& job, Publication& publication) override;
 
@@ -50,7 +51,7 @@ class Publications final : public DeliveryEvents {
   // Once it is offered (offered.cc).
   void Offer(LeaderJob& job, Publication& publication, const std::set<std::string>& groups);
   void TakeEarlyAccepts(LeaderJob& job, Publication& publication);
-  void RolloutLeft(LeaderJob& job, const Member& member, const absl::Status& left);
+  bool RolloutLeft(LeaderJob& job, const Member& member, const absl::Status& left);
   void TrainerLeft(LeaderJob& job, const absl::Status& left);
   void FailUndecided(LeaderJob& job, Publication& publication, const absl::Status& status);
   void ConsiderGo(LeaderJob& job, Publication& publication);

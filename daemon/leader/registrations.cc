@@ -8,9 +8,23 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "daemon/state/seconds.h"
 #include "planner/base/status_macros.h"
 
 namespace wb {
+
+Registrations::Registrations(LeaderState& state, Publications& publications)
+    : state_(state),
+      publications_(publications),
+      doubts_(state),
+      vouching_(
+          state,
+          [this](Peer& peer, RegisterWorker call, const SessionId& /*holder*/) {
+            Settle(peer, std::move(call));
+          },
+          [this](Peer& peer, RegisterWorker call, const SessionId& holder) {
+            Replace(peer, std::move(call), holder);
+          }) {}
 
 void Registrations::Hello(PeerId id, ClusterHello hello) {
   const auto refuse = [&](const absl::Status& status) {
@@ -44,6 +58,28 @@ void Registrations::Hello(PeerId id, ClusterHello hello) {
 }
 
 void Registrations::Register(Peer& peer, RegisterWorker call) {
+  if (!vouching_.Ask(peer, call)) Settle(peer, std::move(call));
+}
+
+/// The session that has the newcomer's rank is `silent`, of a daemon that does not answer.
+void Registrations::Replace(Peer& peer, RegisterWorker call, const SessionId& silent) {
+  LeaderJob* const of_silent = state_.JobOf(silent);
+  if (of_silent != nullptr) {
+    LeaderJob& job = *of_silent;
+    const Member* holder = job.members.Find(silent);
+    const std::string why =
+        absl::StrCat("replaced by session ", call.session, " on node ", peer.hello.node,
+                     ": daemon of node ", holder->node(), " has not vouched for session ",
+                     holder->session, " within ", Seconds(state_.options.vouch_timeout));
+    spdlog::warn("job={} worker={} {}", job.name, holder->ToString(), why);
+    state_.peers.Send(holder->node(), WorkerRegistered{holder->session, absl::AbortedError(why)});
+    const std::optional<Member> removed = Remove(job, holder->session);
+    publications_.MembersLost(job, {*removed}, why);
+  }
+  Settle(peer, std::move(call));
+}
+
+void Registrations::Settle(Peer& peer, RegisterWorker call) {
   const SessionId session = call.session;
   const std::string job = call.registration->job;
   const WorkerName name = call.registration->layout.name;
@@ -79,8 +115,9 @@ absl::Status Registrations::Admit(Peer& peer, RegisterWorker call) {
   if (!known) {
     WB_RETURN_IF_ERROR(MakeRoom());
   }
-  Member member{call.session,      call.incarnation, call.world_size, call.epoch,
-                call.held_version, call.memory,      call.attempt,    std::move(call.registration)};
+  Member member{call.session,       call.incarnation, call.world_size, call.epoch,
+                call.held_version,  call.memory,      call.attempt,    std::move(call.registration),
+                state_.turns.Now(), peer.hello.host};
   LeaderJob& entry = state_.jobs[job];
   entry.name = job;
   absl::Status status = entry.retirement.NoteJoin(member, state_.options.retire_after);
@@ -134,17 +171,18 @@ std::optional<Member> Registrations::Remove(LeaderJob& job, const SessionId& ses
 }
 
 void Registrations::Unregister(Peer& peer, const UnregisterWorker& call) {
+  if (vouching_.Forget(call.session)) return;
   LeaderJob* job = state_.JobOf(call.session);
   const Member* member = job == nullptr ? nullptr : job->members.Find(call.session);
   if (member == nullptr || member->node() != peer.hello.node) {
     ++state_.stale_messages;
     return;
   }
-  spdlog::info("job={} worker={} session={} left: {}", job->name, member->ToString(), call.session,
-               call.reason);
   const std::optional<Member> removed = Remove(*job, call.session);
   if (!call.left) job->retirement.NoteLost(job->members, {*removed}, call.reason);
-  publications_.MembersLost(*job, {*removed}, call.reason);
+  const bool said = publications_.MembersLost(*job, {*removed}, call.reason);
+  spdlog::info("job={} worker={} session={} left{}", job->name, removed->ToString(), call.session,
+               said ? "" : ": " + call.reason);
 }
 
 void Registrations::PeerLost(PeerId id, const absl::Status& why) {
@@ -166,6 +204,7 @@ void Registrations::PeerLost(PeerId id, const absl::Status& why) {
     if (!lost.empty()) publications_.MembersLost(job, lost, reason);
   }
   publications_.deliveries().DropPeer(node);
+  vouching_.PeerLost(id, node);
 }
 
 }  // namespace wb

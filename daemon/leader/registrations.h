@@ -8,6 +8,7 @@
 #include "daemon/leader/doubts.h"
 #include "daemon/leader/publications.h"
 #include "daemon/leader/state.h"
+#include "daemon/leader/vouching.h"
 
 namespace wb {
 
@@ -19,18 +20,21 @@ inline constexpr std::size_t kMaxJobs = 1024;
 /// Called inside turns only.
 class Registrations {
  public:
-  Registrations(LeaderState& state, Publications& publications)
-      : state_(state), publications_(publications), doubts_(state) {}
+  Registrations(LeaderState& state, Publications& publications);
 
   /// A stream's first message. The same process on a new stream replaces its old one; another
   /// process under a node name that is attached is refused and its stream closed.
   void Hello(PeerId id, ClusterHello hello);
   void Register(Peer& peer, RegisterWorker call);
   void Unregister(Peer& peer, const UnregisterWorker& call);
+  /// The daemon has told of every session of its that was over when the leader asked.
+  void OnHeartbeat(const Peer& peer) { vouching_.OnAnswer(peer.hello.node); }
   /// The stream has ended: its workers are gone.
   void PeerLost(PeerId id, const absl::Status& why);
 
  private:
+  void Settle(Peer& peer, RegisterWorker call);
+  void Replace(Peer& peer, RegisterWorker call, const SessionId& silent);
   absl::Status Admit(Peer& peer, RegisterWorker call);
   absl::Status MakeRoom();
   std::optional<Member> Remove(LeaderJob& job, const SessionId& session);
@@ -38,6 +42,7 @@ class Registrations {
   LeaderState& state_;
   Publications& publications_;
   Doubts doubts_;
+  Vouching vouching_;
 };
 
 }  // namespace wb

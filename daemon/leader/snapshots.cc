@@ -106,9 +106,9 @@ std::vector<std::string> SnapshotWaits(const LeaderJob& job, TimePoint now) {
                      ", waiting for all of its ranks to come back, ", Seconds(now - doubt.since)));
   }
   for (const auto& [version, publication] : job.publications) {
-    for (const std::string& wait : WaitsOf(job, publication, now)) {
-      sentences.push_back(
-          absl::StrCat("job ", job.name, " version ", version.value(), ": waiting ", wait));
+    for (const Wait& wait : WaitsOf(job, publication, now)) {
+      sentences.push_back(absl::StrCat("job ", job.name, " version ", version.value(), ": waiting ",
+                                       ToString(wait)));
     }
   }
   for (const auto& [name, early] : job.accepts) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "daemon/state/seconds.h"
 #include "planner/base/status_macros.h"
 #include "planner/model/describe.h"
 #include "planner/model/dtype.h"
@@ -23,6 +24,10 @@ std::string Declared(const Tensor& tensor) {
 
 std::string Member::ToString() const {
   return absl::StrCat(name().ToString(), " (node ", node(), ")");
+}
+
+Culprit Member::ToCulprit(Culprit::Reason reason, const std::string& stage) const {
+  return {reason, name().ToString(), name().group, node(), host, stage, 0};
 }
 
 std::uint64_t PieceBytes(const Registration& registration) {
@@ -153,7 +158,8 @@ absl::Status JobMembers::CheckRank(const Member& member) const {
   if (const Member* holder = Find(member.name()); holder != nullptr) {
     return absl::AlreadyExistsError(absl::StrCat(
         "rank ", name, " is taken by session ", holder->session, " on node ", holder->node(),
-        "; session ", member.session, " on node ", member.node(), " is refused"));
+        ", which is registered since ", Seconds(member.since - holder->since), "; session ",
+        member.session, " on node ", member.node(), " is refused"));
   }
   return absl::OkStatus();
 }

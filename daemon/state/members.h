@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 
 #include "daemon/state/cluster_messages.h"
+#include "planner/model/culprit.h"
 #include "planner/model/ids.h"
 #include "planner/model/registration.h"
 
@@ -30,6 +32,8 @@ struct Member {
   MemoryState memory = MemoryState::kEmpty;
   AttemptId attempt;  // by which held_version came, when memory is in doubt
   std::shared_ptr<const Registration> registration;
+  std::chrono::steady_clock::time_point since;  // of its registration
+  std::string host;                             // of its daemon
 
   const WorkerName& name() const { return registration->layout.name; }
   const std::string& node() const { return registration->layout.node; }
@@ -37,6 +41,8 @@ struct Member {
   WorkerGeneration generation() const { return {incarnation, epoch}; }
   /// "engine0/2 (node n1)".
   std::string ToString() const;
+  /// As what a version waits for or has lost.
+  Culprit ToCulprit(Culprit::Reason reason, const std::string& stage) const;
 };
 
 /// Bytes of all pieces of a registration.
@@ -64,7 +70,8 @@ struct GroupCensus {
 class JobMembers {
  public:
   /// All or nothing: a refused member leaves no trace. ALREADY_EXISTS names both sessions of a
-  /// taken rank; INVALID_ARGUMENT names what does not fit, the value and what was wanted.
+  /// taken rank, and since when it is; INVALID_ARGUMENT names what does not fit, the value and what
+  /// was wanted.
   absl::Status Admit(Member member);
   /// The member that was there, if any.
   std::optional<Member> Remove(const SessionId& session);

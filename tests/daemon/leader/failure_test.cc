@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/model/culprit.h"
 #include "tests/daemon/support/control_jobs.h"
 #include "tests/daemon/support/leader_world.h"
 #include "tests/support/catch.h"
@@ -82,6 +83,8 @@ TEST_CASE("a lost daemon takes its workers with it and is not waited for", "[con
   REQUIRE(Text(end.status) ==
           "job gqa version 1 to engine0: engine0/0 (node n1) left: daemon of node n1 lost: "
           "connection reset");
+  REQUIRE(CulpritsOf(end.status) == std::vector<Culprit>{{Culprit::Reason::kGone, "engine0/0",
+                                                          "engine0", "n1", "host", "", 0}});
   REQUIRE(world.Newest().state == "failed");
   REQUIRE(world.leader().Members("gqa").size() == 2);
 }
@@ -119,9 +122,12 @@ TEST_CASE("who does not accept in time is named; the others go", "[control][lead
   const FinishReceive late = *world.ReceiveEnd(nodes.n1, "r0");
   REQUIRE(late.status.code() == absl::StatusCode::kDeadlineExceeded);
   REQUIRE(Text(late.status) ==
-          "job gqa version 1 to engine0: not ready 3.0 s after the version was offered: waiting "
+          "job gqa version 1 to engine0: not ready 3.0 s after the version was offered; waiting "
           "for engine0/1 (node n1) to accept, 3.0 s");
   REQUIRE(world.PublishEnd(nodes.n0, "t0")->status == late.status);
+  REQUIRE(CulpritsOf(late.status) ==
+          std::vector<Culprit>{
+              {Culprit::Reason::kLate, "engine0/1", "engine0", "n1", "host", "accept", 3.0}});
 
   // It is offered again, from the group that holds it.
   world.Accept(nodes.n1, "r1", 1);

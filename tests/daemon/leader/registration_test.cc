@@ -1,4 +1,7 @@
+#include <chrono>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/leader/registrations.h"
@@ -24,8 +27,95 @@ TEST_CASE("a rank that is taken is refused, both sessions named", "[control][lea
   const absl::Status status = world.Join(nodes.n1, "again", RolloutRank("engine0", 1, 2, "n1"), 2);
   REQUIRE(status.code() == absl::StatusCode::kAlreadyExists);
   REQUIRE(Text(status) ==
-          "rank engine0/1 is taken by session r1 on node n1; session again on node n1 is refused");
+          "rank engine0/1 is taken by session r1 on node n1, which is registered since 0.0 s; "
+          "session again on node n1 is refused");
   REQUIRE(world.leader().Members("gqa").size() == 4);
+}
+
+/// The leader's answers to a newcomer on n0 for a rank that r1 on n1 has.
+struct RankOfAnother {
+  LeaderWorld world;
+  PairOfNodes nodes{world};
+
+  RankOfAnother() {
+    world.Take<WorkerRegistered>(nodes.n0);
+    const Registration registration = RolloutRank("engine0", 1, 2, "n0");
+    RegisterWorker call;
+    call.session = "new";
+    call.incarnation = Incarnation(77);
+    call.world_size = 2;
+    call.epoch = Epoch(1);
+    call.registration = std::make_shared<const Registration>(registration);
+    world.timers.Advance(std::chrono::seconds(3));
+    world.Say(nodes.n0, std::move(call));
+    REQUIRE(world.Take<Heartbeat>(nodes.n1).size() == 1);
+    REQUIRE(Answers().empty());
+  }
+  std::vector<WorkerRegistered> Answers() { return world.Take<WorkerRegistered>(nodes.n0); }
+};
+
+TEST_CASE("a rank that another daemon vouches for is refused", "[control][leader]") {
+  RankOfAnother rank;
+  rank.world.Say(rank.nodes.n1, Heartbeat{});
+  const auto answers = rank.Answers();
+  REQUIRE(answers.size() == 1);
+  REQUIRE(Text(answers[0].status) ==
+          "rank engine0/1 is taken by session r1 on node n1, which is registered since 3.0 s; "
+          "session new on node n0 is refused");
+  REQUIRE(rank.world.timers.pending() == 0);
+}
+
+TEST_CASE("a rank whose session its daemon ends when asked is given at once", "[control][leader]") {
+  RankOfAnother rank;
+  rank.world.Say(rank.nodes.n1, UnregisterWorker{"r1", "has ended"});
+  rank.world.Say(rank.nodes.n1, Heartbeat{});
+  REQUIRE(rank.Answers().at(0).status.ok());
+}
+
+TEST_CASE("a rank of a daemon that does not answer is replaced, and its session is over",
+          "[control][leader][field][case-115]") {
+  RankOfAnother rank;
+  LeaderWorld& world = rank.world;
+  world.manners[rank.nodes.n1].stages = false;
+  rank.nodes.PublishAll(1);
+  world.Accept(rank.nodes.n1, "r0", 1);
+  world.Accept(rank.nodes.n1, "r1", 1);
+  world.Take<WorkerRegistered>(rank.nodes.n1);
+  world.timers.Advance(std::chrono::seconds(1));
+  REQUIRE(rank.Answers().at(0).status.ok());
+  const auto told = world.Take<WorkerRegistered>(rank.nodes.n1);
+  REQUIRE(told.size() == 1);
+  REQUIRE(told[0].session == "r1");
+  REQUIRE_THAT(Text(told[0].status), Contains("replaced by session new on node n0"));
+  // What was in flight for the old one is cancelled, and it has no more to say.
+  REQUIRE(world.NewestTo("engine0").state == "failed");
+  REQUIRE_THAT(Text(world.NewestTo("engine0").status), Contains("engine0/1 (node n1) left"));
+  const std::uint64_t stale = world.leader().stale_messages();
+  world.Accept(rank.nodes.n1, "r1", 2);
+  world.Say(rank.nodes.n1, UnregisterWorker{"r1", "late"});
+  REQUIRE(world.leader().stale_messages() == stale + 2);
+  REQUIRE(world.leader().Members("gqa").size() == 4);
+}
+
+TEST_CASE("a newcomer that does not wait for a vouching is forgotten", "[control][leader]") {
+  RankOfAnother rank;
+  SECTION("it gives up") {
+    rank.world.Say(rank.nodes.n0, UnregisterWorker{"new", "deadline"});
+  }
+  SECTION("its daemon is lost") {
+    rank.world.leader().OnPeerLost(rank.nodes.n0, absl::UnavailableError("reset"));
+  }
+  rank.world.timers.Advance(std::chrono::seconds(1));
+  for (const MemberSnapshot& member : rank.world.leader().Members("gqa")) {
+    REQUIRE(member.session != "new");
+  }
+  REQUIRE(rank.Answers().empty());
+}
+
+TEST_CASE("a newcomer gets its rank when the daemon that had it is lost", "[control][leader]") {
+  RankOfAnother rank;
+  rank.world.leader().OnPeerLost(rank.nodes.n1, absl::UnavailableError("reset"));
+  REQUIRE(rank.Answers().at(0).status.ok());
 }
 
 TEST_CASE("a rank whose session has ended is free at once", "[control][leader]") {
