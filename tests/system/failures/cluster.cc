@@ -73,8 +73,12 @@ Cluster::Cluster(Options options) : options_(std::move(options)) {
 }
 
 void Cluster::AddDaemon(const std::string& node, const std::string& leader) {
-  daemons_[node] = std::make_unique<HeldProcess>(DaemonProcess::Options{
-      .folder = folder_.path(), .node = node, .leader = leader, .more = options_.more});
+  daemons_[node] =
+      std::make_unique<HeldProcess>(DaemonProcess::Options{.folder = folder_.path(),
+                                                           .node = node,
+                                                           .leader = leader,
+                                                           .more = options_.more,
+                                                           .transports = options_.transports});
   daemons_[node]->Start();
 }
 

@@ -19,6 +19,7 @@ class Cluster {
   struct Options {
     std::int64_t bytes = 0;  // of the tensor that moves
     std::string more = {};   // of each daemon's configuration
+    std::string transports = "tcp";
   };
   /// All run, and all workers have joined.
   explicit Cluster(Options options);
@@ -38,7 +39,7 @@ class Cluster {
   /// Waits until a delivery is in a state ("prepared").
   void AwaitDelivery(std::uint64_t version, const std::string& group, const std::string& state);
 
-  const std::string& folder() const { return folder_.path(); }
+  const std::string& transports() const { return options_.transports; }
 
  private:
   void AddDaemon(const std::string& node, const std::string& leader);

@@ -5,13 +5,16 @@
 //
 //   join MS | leave | publish VERSION MS | wait VERSION MS | receive VERSION MS
 //   take VERSION MS   waits for the version, says so, receives it
+//   next VERSION MS   the same, with the version that is offered, from VERSION on
 //   state             nothing but the answer
 //   cut               cuts the connection to the daemon, at once, also during a call; no answer
 //
-// Answers are JSON: call, version, code, text, ms; of a rollout also what its client says (memory,
+// Answers are JSON: call, version, code, text, ms, and by how much the longest call was longer than
+// MS (over_ms); of a rollout also what its client says (memory,
 // held), whether every byte is as it says (as_said), which bytes there are (bytes: new is the
 // version last asked for, old the one held before, else mixed) and their hash (sum).
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -118,6 +121,17 @@ struct Command {
   milliseconds timeout{0};
 };
 
+/// Does one call of the library, and notes by how much it was longer than it may.
+template <typename Call>
+auto Timed(const Command& command, nlohmann::json& reply, const Call& call) {
+  const auto start = Clock::now();
+  auto result = call();
+  const auto over = Clock::now() - start - command.timeout;
+  reply["over_ms"] = std::max(reply.value("over_ms", std::int64_t{0}),
+                              std::int64_t{std::chrono::duration_cast<milliseconds>(over).count()});
+  return result;
+}
+
 class Worker {
  public:
   Worker(char** argv)
@@ -171,7 +185,7 @@ class Worker {
     const auto start = Clock::now();
     nlohmann::json reply{{"call", command.verb}, {"version", command.version}};
     if (command.verb == "join") {
-      Note(reply, Join(command.timeout));
+      Note(reply, Timed(command, reply, [&] { return Join(command.timeout); }));
     } else if (command.verb == "state") {
       reply["code"] = "OK";
     } else if (command.verb == "leave") {
@@ -182,9 +196,13 @@ class Worker {
       reply["code"] = "NOT_JOINED";
     } else if (command.verb == "publish") {
       share_.Fill(command.version);
-      Note(reply, trainer_->Publish(command.version, {"", command.timeout}));
+      Note(reply, Timed(command, reply, [&] {
+             return trainer_->Publish(command.version, {"", command.timeout});
+           }));
     } else if (command.verb == "wait") {
-      Note(reply, rollout_->WaitForVersion(command.version, command.timeout));
+      Note(reply, Timed(command, reply, [&] {
+             return rollout_->WaitForVersion(command.version, command.timeout);
+           }));
     } else {
       Receive(command, reply);
     }
@@ -207,23 +225,27 @@ class Worker {
     return {};
   }
 
-  void Receive(const Command& command, nlohmann::json& reply) {
-    if (command.verb == "take") {
-      const auto offered = rollout_->WaitForVersion(command.version, command.timeout);
+  void Receive(Command command, nlohmann::json& reply) {
+    if (command.verb == "take" || command.verb == "next") {
+      const auto offered = Timed(command, reply, [&] {
+        return rollout_->WaitForVersion(command.version, command.timeout);
+      });
       Note(reply, offered);
       if (!offered.ok()) return;
-      if (*offered != command.version) {
+      if (command.verb == "take" && *offered != command.version) {
         reply["code"] = "OTHER_VERSION";
         reply["text"] = std::to_string(*offered);
         return;
       }
+      reply["version"] = command.version = *offered;
       Say({{"call", "offered"}, {"version", command.version}});
     }
-    before_ = rollout_->memory_state() == weightbridge::MemoryState::kValid
-                  ? rollout_->held_version()
-                  : before_;
+    if (rollout_->memory_state() == weightbridge::MemoryState::kValid) {
+      before_ = rollout_->held_version();
+    }
     tried_ = command.version;
-    Note(reply, rollout_->Receive(command.version, {command.timeout}));
+    Note(reply, Timed(command, reply,
+                      [&] { return rollout_->Receive(command.version, {command.timeout}); }));
   }
 
   template <typename T>
