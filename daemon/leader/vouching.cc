@@ -27,7 +27,7 @@ void Vouching::End(const SessionId& newcomer, const Settle& settle) {
   auto ended = waiting_.extract(newcomer);
   if (ended.empty()) return;
   state_.turns.Cancel(ended.mapped().timer);
-  const Peer* peer = state_.peers.Find(ended.mapped().peer);
+  Peer* peer = state_.peers.Find(ended.mapped().peer);
   if (peer == nullptr) return;
   settle(*peer, std::move(ended.mapped().call), ended.mapped().holder);
 }
