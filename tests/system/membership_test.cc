@@ -55,7 +55,8 @@ struct Daemons {
   std::string socket(std::size_t node) const { return all[node]->worker_socket(); }
   /// What `wbctl workers` shows of a group's rank 0.
   json Worker(const std::string& group) const {
-    for (const json& worker : AskDaemon(folder, "workers", *all[0]).at("workers")) {
+    const json reply = AskDaemon(folder, "workers", *all[0]);
+    for (const json& worker : reply.at("workers")) {
       if (worker.at("group") == group) return worker;
     }
     return {};
@@ -200,7 +201,8 @@ TEST_CASE("A rank that restarts with its daemon costs one connection",
   };
   const auto connects = [&] {
     std::map<std::string, int> by_peer;
-    for (const json& lane : AskDaemon(daemons.folder, "status", *daemons.all[0]).at("lanes")) {
+    const json reply = AskDaemon(daemons.folder, "status", *daemons.all[0]);
+    for (const json& lane : reply.at("lanes")) {
       by_peer[lane.at("peer")] = lane.at("connects");
     }
     return by_peer;

@@ -56,7 +56,8 @@ int CountOf(const std::string& text, const std::string& part) {
 /// n0, which leads, with one trainer, and n1 for rollouts.
 struct Field {
   TempFolder folder;
-  DaemonProcess n0{{folder.path(), "n0", kListen, ""}};
+  // No engine that is killed again and again is retired here.
+  DaemonProcess n0{{folder.path(), "n0", absl::StrCat(kListen, ", retire_after: 0"), ""}};
   std::optional<DaemonProcess> n1;
   std::optional<TensorWorker> source;
   std::optional<Result<Trainer>> joined;

@@ -40,7 +40,7 @@ TEST_CASE("JSON of versions has every field, and integers as numbers", "[wbctl][
           R"("average_stall_ms":12.25,"end_to_end_ms":0.0,"bound_bytes":0,"deliveries":[)"
           R"({"group":"engine0","state":"committed","status":{"code":0,"message":"","details":[]},)"
           R"("attempt":18446744073709551615,"bytes_planned":1024,)"
-          R"("bytes_by_path":{"tcp":1000,"shm":0,"local":0},"seconds":0.0}]}]})");
+          R"("bytes_by_path":{"tcp":1000,"shm":0,"local":0},"seconds":0.0,"sources":""}]}]})");
 }
 
 TEST_CASE("Nothing published is an empty list", "[wbctl][status][field][case-92]") {
