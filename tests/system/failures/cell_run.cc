@@ -159,7 +159,7 @@ void CellRun::CheckMemory(const std::string& worker) {
   if (answer.at("as_said") != true)
     Blame(absl::StrCat(worker, " holds other bytes: ", answer.dump()));
   std::string wanted = cell_.failed_memory;
-  std::string is = memory == "invalid" ? "invalid" : "old";
+  std::string is = memory == "valid" || memory == "empty" ? "old" : memory;
   if (memory == "valid" && answer.at("held") == version_) is = "new";
   if (answer.at("code") == "OK") wanted = "new";
   // Its delivery fails before it is told to go, or not at all.
@@ -174,7 +174,9 @@ void CellRun::CheckQuiet() {
   for (const auto& [worker, ended] : ended_) {
     if (!ended.answer.contains("sum")) continue;
     const nlohmann::json now = cluster_.worker(worker).Ask("state 0 0", kPatience);
-    if (now.at("sum") == ended.answer.at("sum") && now.at("memory") == ended.answer.at("memory")) {
+    const bool decided = ended.answer.at("memory") == "in doubt";
+    if (now.at("sum") == ended.answer.at("sum") &&
+        (decided || now.at("memory") == ended.answer.at("memory"))) {
       continue;
     }
     Blame(absl::StrCat(worker, " has changed since: ", ended.answer.dump(), " to ", now.dump()));
@@ -194,6 +196,27 @@ void CellRun::Recover() {
     if (code == "OK" || code == "gone") continue;
     const nlohmann::json joined = cluster_.worker(worker).Ask("join 10000", kPatience);
     if (joined.at("code") != "OK") Blame(absl::StrCat(worker, " joins again: ", joined.dump()));
+  }
+}
+
+/// Who was in doubt learns with its next call whether the version counts, as its group has it.
+void CellRun::ResolveDoubts() {
+  std::map<std::string, bool> has;  // of the ranks of engine0 that live: the version
+  for (const char* rank : {"engine0/0", "engine0/1"}) {
+    const auto ended = ended_.find(rank);
+    if (ended == ended_.end() || !ended->second.answer.contains("memory")) continue;
+    has[rank] = ended->second.answer.at("code") == "OK";
+    if (ended->second.answer.at("memory") != "in doubt") continue;
+    cluster_.worker(rank).Ask(absl::StrCat("wait ", version_ + 1, " 500"), kPatience);
+    const nlohmann::json now = cluster_.worker(rank).Ask("state 0 0", kPatience);
+    has[rank] = now.at("memory") == "valid" && now.at("held") == version_;
+    if (now.at("as_said") != true || (!has[rank] && now.at("memory") != "invalid")) {
+      Blame(absl::StrCat(rank, " was in doubt: ", now.dump()));
+    }
+  }
+  const bool whole = cell_.stage != Stage::kRegistering && has.size() == 2;
+  if (whole && has.begin()->second != has.rbegin()->second) {
+    Blame("one rank of engine0 has the version and the other has not");
   }
 }
 
@@ -220,23 +243,36 @@ void CellRun::DeliverNext() {
                : "BAD";
 }
 
+/// What fails does so though messages are held, and what the victim holds it holds for good.
+void CellRun::AwaitFailures() {
+  if (cell_.victim == Victim::kLeader) return AwaitLeaderLost();
+  if (IsWorker(cell_.victim) && cell_.fault == Fault::kStop) return;
+  if (!Expects("engine0/1", "OK") || cell_.victim == Victim::kRolloutDaemon) AwaitEnd("engine0/1");
+  if (IsWorker(cell_.victim)) AwaitEnd(ProcessOf(cell_.victim));
+}
+
+void CellRun::AwaitLeaderLost() {
+  if (cell_.fault == Fault::kCut) {  // it is found again at once
+    if (cell_.stage == Stage::kOffered) AwaitEnd("engine0/1");
+    return;
+  }
+  for (const char* node : {"n0", "n1", "n2"}) cluster_.AwaitLeader(node, false);
+  if (cell_.fault == Fault::kKill || cell_.stage == Stage::kRegistering) return;
+  AwaitEnd("engine0/1");
+  AwaitEnd("engine0/0");
+}
+
 std::string CellRun::Run() {
   Reach();
   DoFault();
-  // What fails does so though messages are held; what the victim holds it holds for good.
-  const bool stopped_worker = IsWorker(cell_.victim) && cell_.fault == Fault::kStop;
-  const bool fails = !stopped_worker && !Expects("engine0/1", "OK");
-  if (fails || cell_.victim == Victim::kRolloutDaemon) AwaitEnd("engine0/1");
-  if (IsWorker(cell_.victim) && !stopped_worker) AwaitEnd(ProcessOf(cell_.victim));
+  AwaitFailures();
   ReceiveLate();
-  if (cell_.victim == Victim::kLeader && cell_.fault == Fault::kStop) {
-    for (const char* node : {"n0", "n1", "n2"}) cluster_.AwaitLeader(node, false);
-  }
-  if (cell_.victim == Victim::kLeader && !Expects("engine0/0", "OK")) AwaitEnd("engine0/0");
+  const bool leads = cell_.victim == Victim::kLeader;
+  if (leads && cell_.stage == Stage::kOffered) AwaitEnd("engine0/0");
   LetGo();
-  if (cell_.victim == Victim::kLeader && cell_.fault == Fault::kKill) cluster_.Restart("lead");
+  if (leads && cell_.fault == Fault::kKill) cluster_.Restart("lead");
   for (const auto& [worker, calls] : in_call_) {
-    if (!StandsStill(worker) && cell_.victim != Victim::kLeader) AwaitEnd(worker);
+    if (!StandsStill(worker) && !leads) AwaitEnd(worker);
   }
   if (cell_.fault == Fault::kStop) Continue();
   for (const auto& [worker, calls] : in_call_) AwaitEnd(worker);
@@ -245,6 +281,7 @@ std::string CellRun::Run() {
   }
   CheckQuiet();
   Recover();
+  ResolveDoubts();
   DeliverNext();
   return faults_;
 }

@@ -45,11 +45,14 @@ class CellRun {
 
   // The fault and what follows.
   void DoFault();
+  void AwaitFailures();
+  void AwaitLeaderLost();
   void LetGo();
   void ReceiveLate();
   void Continue();
   void AwaitEnd(const std::string& worker);
   void Recover();
+  void ResolveDoubts();
   void DeliverNext();
 
   const Ending& Expected(const std::string& worker) const;

@@ -110,9 +110,12 @@ const char* NameOf(weightbridge::MemoryState state) {
       return "empty";
     case weightbridge::MemoryState::kValid:
       return "valid";
-    default:
-      return "invalid";
+    case weightbridge::MemoryState::kInDoubt:
+      return "in doubt";
+    case weightbridge::MemoryState::kInvalid:
+      break;
   }
+  return "invalid";
 }
 
 struct Command {
@@ -262,10 +265,22 @@ class Worker {
     reply["memory"] = NameOf(state);
     reply["held"] = held;
     reply["sum"] = share_.Sum();
-    const bool valid = state == weightbridge::MemoryState::kValid;
-    reply["as_said"] = valid ? share_.Holds(held)
-                             : state == weightbridge::MemoryState::kInvalid || share_.Holds(0);
+    reply["as_said"] = IsAsSaid(state, held);
     reply["bytes"] = share_.Holds(tried_) ? "new" : share_.Holds(before_) ? "old" : "mixed";
+  }
+
+  bool IsAsSaid(weightbridge::MemoryState state, std::uint64_t held) {
+    switch (state) {
+      case weightbridge::MemoryState::kEmpty:
+        return share_.Holds(0);
+      case weightbridge::MemoryState::kValid:
+        return share_.Holds(held);
+      case weightbridge::MemoryState::kInDoubt:
+        return share_.Holds(tried_);  // it has landed whole
+      case weightbridge::MemoryState::kInvalid:
+        break;
+    }
+    return true;
   }
 
   void Say(const nlohmann::json& reply) const {

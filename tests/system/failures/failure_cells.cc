@@ -36,7 +36,13 @@ const char* const kN1 = "UNAVAILABLE n1";
 const char* const kDoor = "UNAVAILABLE worker.sock";  // the caller's own daemon
 const char* const kNoLeader = "UNAVAILABLE leader";
 // By the daemon, or by the leader, that has lost all daemons at once.
-const char* const kCutOff = "UNAVAILABLE has no leader | UNAVAILABLE lost";
+const char* const kCutOff =
+    "UNAVAILABLE has no leader | UNAVAILABLE lost | ABORTED leader was lost";
+// Staged here, and not everywhere, when the leader was lost: by the next leader's word.
+const char* const kUndecided = "UNAVAILABLE leader | ABORTED leader was lost";
+const char* const kInDoubt = "UNAVAILABLE outcome unknown";
+const char* const kInTime =
+    "OK | UNAVAILABLE outcome unknown";  // the next leader is there, or late
 const char* const kLate = "DEADLINE_EXCEEDED engine0/0";
 
 const std::vector<Block>& Blocks() {
@@ -89,8 +95,8 @@ const std::vector<Block>& Blocks() {
         {{kOffered}, kEngine, kEngine, kEngine, "OK", "old"},
         {{kPrepared}, kEngine, kDoor, kEngine, "OK", "old"},
         {kMoving, kEngine, kDoor, kEngine, "OK", "invalid"},
-        {{kStaged}, kEngine, kDoor, kEngine, "OK", "invalid"},
-        {kDecided, "OK", kDoor, "OK", "OK", "invalid"}}},
+        {{kStaged}, kEngine, kDoor, kEngine, "OK", "invalid | in doubt"},
+        {kDecided, "OK", kDoor, "OK", "OK", "in doubt"}}},
 
       // With a daemon its workers are lost, though they live.
       {kTrainerDaemon,
@@ -121,8 +127,8 @@ const std::vector<Block>& Blocks() {
         {{kOffered}, kN1, "UNAVAILABLE", kN1, "OK", "old"},
         {{kPrepared}, kN1, kDoor, kN1, "OK", "old"},
         {kMoving, kN1, kDoor, kN1, "OK", "invalid"},
-        {{kStaged}, kN1, kDoor, kN1, "OK", "invalid"},
-        {kDecided, "OK", kDoor, "OK", "OK", "invalid"}}},
+        {{kStaged}, kN1, kDoor, kN1, "OK", "invalid | in doubt"},
+        {kDecided, "OK", kDoor, "OK", "OK", "in doubt"}}},
       {kRolloutDaemon,
        kStop,
        {{{kRegistering}, "-", "DEADLINE_EXCEEDED worker.sock", "-", "-", ""},
@@ -131,9 +137,9 @@ const std::vector<Block>& Blocks() {
         {{kMovingFirst, kMovingLast}, kN1, kNoLeader, kN1, "OK", "invalid"},
         // Its deadline passes meanwhile.
         {{kMovingMiddle}, kN1, "DEADLINE_EXCEEDED may still change", kN1, "OK", "invalid"},
-        {{kStaged}, kN1, kNoLeader, kN1, "OK", "invalid"},
+        {{kStaged}, kN1, kUndecided, kN1, "OK", "invalid"},
         // It hears of the decision in the end.
-        {{kInstalling}, "OK", "OK | UNAVAILABLE outcome unknown", "OK", "OK", "invalid"},
+        {{kInstalling}, "OK", "OK", "OK", "OK", ""},
         {{kCommitting}, "OK", "OK", "OK", "OK", ""}}},
       {kRolloutDaemon,
        kCut,
@@ -141,8 +147,8 @@ const std::vector<Block>& Blocks() {
         {{kOffered}, kN1, "UNAVAILABLE", kN1, "OK", "old"},
         {{kPrepared}, kN1, kNoLeader, kN1, "OK", "old"},
         {kMoving, kN1, kNoLeader, kN1, "OK", "invalid"},
-        {{kStaged}, kN1, kNoLeader, kN1, "OK", "invalid"},
-        {{kInstalling}, "OK", "OK | UNAVAILABLE outcome unknown", "OK", "OK", "invalid"},
+        {{kStaged}, kN1, kUndecided, kN1, "OK", "invalid"},
+        {{kInstalling}, "OK", "OK", "OK", "OK", ""},
         {{kCommitting}, "OK", "OK", "OK", "OK", ""}}},
 
       // What is staged everywhere is committed by the next leader, what is decided all the more.
@@ -150,23 +156,30 @@ const std::vector<Block>& Blocks() {
        kKill,
        {{{kRegistering}, "-", "OK", "-", "-", ""},
         {{kOffered, kPrepared}, kNoLeader, "UNAVAILABLE", kNoLeader, kNoLeader, "old"},
-        {kMoving, kNoLeader, kNoLeader, kNoLeader, "OK", "invalid"},
-        {{kStaged}, "OK | UNAVAILABLE outcome unknown", "OK", "OK", "OK", ""},
-        {kDecided, "OK", "OK", "OK", "OK", ""}}},
+        {kMoving, kNoLeader, kNoLeader, kUndecided, "OK", "invalid"},
+        {{kStaged}, "OK | UNAVAILABLE outcome unknown", kInTime, kInTime, "OK", "in doubt"},
+        {kDecided, "OK", kInTime, "OK", "OK", "in doubt"}}},
+      // It stands still for longer than timeouts.decision.
       {kLeader,
        kStop,
        {{{kRegistering}, "-", "OK", "-", "-", ""},
         {{kOffered, kPrepared}, kNoLeader, "UNAVAILABLE", kNoLeader, kNoLeader, "old"},
-        {kMoving, kNoLeader, kNoLeader, kNoLeader, "OK", "invalid"},
-        {{kStaged}, "OK | UNAVAILABLE outcome unknown", "OK", "OK", "OK", ""},
-        {kDecided, "OK", "OK", "OK", "OK", ""}}},
+        {kMoving, kNoLeader, kNoLeader, kInDoubt, "OK", "invalid | in doubt"},
+        {{kStaged}, "UNAVAILABLE outcome unknown", kInDoubt, kInDoubt, "OK", "in doubt"},
+        {{kInstalling}, "OK", kInDoubt, "OK", "OK", "in doubt"},
+        {{kCommitting}, "OK", "OK", "OK", "OK", ""}}},
+      // It loses one daemon after the other, and tells the rest while it can.
       {kLeader,
        kCut,
        {{{kRegistering}, "-", "OK", "-", "-", ""},
-        // Of the groups the one that the leader loses last may have been told to go.
         {{kOffered, kPrepared}, kCutOff, "UNAVAILABLE", kCutOff, kCutOff, "old | invalid"},
         {kMoving, kCutOff, kCutOff, kCutOff, "OK", "invalid"},
-        {{kStaged}, "OK | UNAVAILABLE outcome unknown", "OK", "OK", "OK", ""},
+        {{kStaged},
+         "OK | UNAVAILABLE",
+         "OK | UNAVAILABLE | ABORTED",
+         "OK | UNAVAILABLE | ABORTED",
+         "OK",
+         "invalid"},
         {kDecided, "OK", "OK", "OK", "OK", ""}}},
   };
   return blocks;

@@ -41,8 +41,9 @@ struct Cell {
   Ending engine00;  // engine0/0's Receive, or its Join
   Ending engine01;
   Ending engine1;
-  /// What a rank of engine0 whose Receive fails holds then: "old" (as before) or "invalid" (so its
-  /// client says), or one of the two. A rank whose Receive succeeds holds the new version.
+  /// What a rank of engine0 whose Receive fails holds then: "old" (as before), "invalid" or "in
+  /// doubt" (so its client says); alternatives as above. A rank whose Receive succeeds holds the
+  /// new version, and one in doubt learns that its group has it, or has not.
   std::string failed_memory;
 };
 

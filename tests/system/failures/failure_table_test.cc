@@ -24,9 +24,10 @@ class Clusters {
  public:
   Cluster& Get() {
     if (cluster_ == nullptr) {
-      // A silent daemon counts as dead after a second. Six chunks in all, three for engine0/0.
+      // A silent daemon counts as dead after a second, and who is in doubt waits two for a leader.
+      // Six chunks in all, three for engine0/0.
       cluster_ = std::make_unique<Cluster>(
-          Cluster::Options{.bytes = 6 << 20, .more = "timeouts: {peer: 1s}\n"});
+          Cluster::Options{.bytes = 6 << 20, .more = "timeouts: {peer: 1s, decision: 2s}\n"});
       version_ = 0;
     }
     return *cluster_;
