@@ -49,10 +49,13 @@ void AwaitThat(const std::string& what, std::chrono::milliseconds bound, const C
   }
 }
 
+// Engines are killed again and again here, and are to come back.
+constexpr const char* kNoRetirement = ", retire_after: 0";
+
 }  // namespace
 
 Cluster::Cluster(Options options) : options_(std::move(options)) {
-  AddDaemon("lead", kListen);
+  AddDaemon("lead", absl::StrCat(kListen, kNoRetirement));
   leader_ = daemon("lead").process().Said("X_WB_LEADER");
   for (const char* node : {"n0", "n1", "n2"}) AddDaemon(node, "address: '" + leader_ + "'");
   const auto add = [this](const std::string& group, int rank, int world, const std::string& node) {
@@ -84,7 +87,7 @@ void Cluster::AddDaemon(const std::string& node, const std::string& leader) {
 
 void Cluster::Restart(const std::string& node) {
   if (node == "lead") {
-    AddDaemon(node, "listen: '" + leader_ + "'");
+    AddDaemon(node, absl::StrCat("listen: '", leader_, "'", kNoRetirement));
   } else {
     daemon(node).Start();
   }
