@@ -221,26 +221,11 @@ void CellRun::ResolveDoubts() {
 }
 
 void CellRun::DeliverNext() {
-  ++version_;
-  const std::string patience = absl::StrCat(Slack(kPatience).count());
   const auto start = Clock::now();
-  for (auto& [name, worker] : cluster_.workers()) {
-    if (name != "policy/0") worker.Tell(absl::StrCat("take ", version_, " ", patience));
-  }
-  cluster_.AwaitRollouts();
-  cluster_.worker("policy/0").Tell(absl::StrCat("publish ", version_, " ", patience));
-  bool good = true;
-  for (auto& [name, worker] : cluster_.workers()) {
-    nlohmann::json said = worker.Await(kPatience);
-    if (said.at("call") == "offered") said = worker.Await(kPatience);
-    const bool whole = said.at("code") == "OK" && said.value("as_said", true);
-    if (!whole) Blame(absl::StrCat("next version: ", name, ": ", said.dump()));
-    good = good && whole;
-  }
-  next_ = good ? absl::StrCat(
-                     "good, ",
-                     std::chrono::duration_cast<milliseconds>(Clock::now() - start).count(), " ms")
-               : "BAD";
+  const std::string faults = cluster_.Deliver(++version_);
+  faults_ += faults;
+  const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+  next_ = faults.empty() ? absl::StrCat("good, ", took.count(), " ms") : "BAD";
 }
 
 /// What fails does so though messages are held, and what the victim holds it holds for good.

@@ -41,6 +41,7 @@ class CellRun {
   void Reach();
   void ReachRegistering();
   void ReachInUpdate();
+  void AwaitOffered();
   std::string Deadline(const std::string& worker) const;
 
   // The fault and what follows.

@@ -94,15 +94,20 @@ void CellRun::ReachInUpdate() {
     const nlohmann::json said = cluster_.worker(worker).Ask("wait " + command, kPatience);
     if (said.at("code") != "OK") Blame(absl::StrCat(worker, " waits: ", said.dump()));
   }
+  AwaitOffered();
+  if (!stop.node.empty()) cluster_.daemon(stop.node).AwaitReached(stop.reached);
+  if (cell_.stage == Stage::kPrepared) cluster_.AwaitDelivery(version_, "engine0", "prepared");
+  if (cell_.stage >= Stage::kMovingFirst) AwaitEnd("engine1/0");
+  if (cell_.stage >= Stage::kInstalling) AwaitEnd("policy/0");
+}
+
+/// Everyone who takes the version has seen it.
+void CellRun::AwaitOffered() {
   for (const auto& [worker, calls] : in_call_) {
     if (worker == "policy/0") continue;
     const nlohmann::json said = cluster_.worker(worker).Await(kPatience);
     if (said.at("call") != "offered") Blame(absl::StrCat(worker, " takes: ", said.dump()));
   }
-  if (!stop.node.empty()) cluster_.daemon(stop.node).AwaitReached(stop.reached);
-  if (cell_.stage == Stage::kPrepared) cluster_.AwaitDelivery(version_, "engine0", "prepared");
-  if (cell_.stage >= Stage::kMovingFirst) AwaitEnd("engine1/0");
-  if (cell_.stage >= Stage::kInstalling) AwaitEnd("policy/0");
 }
 
 }  // namespace wb::test

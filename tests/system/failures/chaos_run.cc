@@ -80,12 +80,19 @@ std::string ChaosRun::Run(std::chrono::seconds length) {
 }
 
 std::string ChaosRun::Summary() const {
-  std::string faults;
-  for (const auto& [what, count] : faults_) absl::StrAppend(&faults, ", ", count, " ", what);
-  return absl::StrCat(published_, " versions published, ", released_, " of them to all groups, ",
-                      verified_, " verified whole", faults, "; calls at most ", longest_over_ms_,
-                      " ms over their deadlines, at rights again within ", longest_calm_.count(),
-                      " ms");
+  std::string text = absl::StrCat(published_, " versions published, ", released_,
+                                  " of them to all groups, ", verified_, " verified whole");
+  for (const auto& [what, count] : faults_) absl::StrAppend(&text, ", ", count, " ", what);
+  absl::StrAppend(&text, "; calls at most ", longest_over_ms_,
+                  " ms over their deadlines, at rights again within ", longest_calm_.count(),
+                  " ms");
+  const auto n2 = footprints_.find("n2");
+  if (n2 == footprints_.end()) return text;
+  const Footprint& first = n2->second.second;
+  absl::StrAppend(&text, "; n2, which lives on, has ", last_.descriptors, " descriptors (",
+                  first.descriptors, " at first), ", last_.mappings, " mappings (", first.mappings,
+                  "), ", last_.rss_anon_bytes >> 20, " MiB (", first.rss_anon_bytes >> 20, ")");
+  return text;
 }
 
 void ChaosRun::Round() {
@@ -301,6 +308,7 @@ void ChaosRun::CheckFootprints() {
   for (const char* node : kNodes) {
     const pid_t pid = cluster_.daemon(node).process().pid();
     const Footprint now = FootprintOf(pid).value();
+    if (node == std::string("n2")) last_ = now;
     auto& [first_pid, first] = footprints_[node];
     if (first_pid != pid) {
       first_pid = pid;

@@ -72,6 +72,7 @@ class ChaosRun {
   std::map<std::string, WorkerState> workers_;
   std::map<std::string, Down> down_;
   std::map<std::string, std::pair<pid_t, Footprint>> footprints_;  // of daemons, when first calm
+  Footprint last_;                                                 // of n2, which is never killed
   std::uint64_t version_ = 0;
   std::map<std::string, std::uint64_t> received_;  // versions received well, by worker
 

@@ -118,6 +118,23 @@ void Cluster::AwaitRollouts() {
   });
 }
 
+std::string Cluster::Deliver(std::uint64_t version) {
+  const std::string call = absl::StrCat(version, " ", Slack(kPatience).count());
+  for (auto& [name, worker] : workers_) {
+    if (name != "policy/0") worker.Tell("take " + call);
+  }
+  AwaitRollouts();
+  worker("policy/0").Tell("publish " + call);
+  std::string faults;
+  for (auto& [name, worker] : workers_) {
+    nlohmann::json said = worker.Await(kPatience);
+    if (said.at("call") == "offered") said = worker.Await(kPatience);
+    if (said.at("code") == "OK" && said.value("as_said", true)) continue;
+    absl::StrAppend(&faults, "version ", version, " at ", name, ": ", said.dump(), "\n");
+  }
+  return faults;
+}
+
 void Cluster::AwaitDelivery(std::uint64_t version,
                             const std::string& group,
                             const std::string& state) {

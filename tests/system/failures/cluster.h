@@ -36,6 +36,9 @@ class Cluster {
   void Replace(const std::string& worker);
   /// Waits until the leader knows all rollouts.
   void AwaitRollouts();
+  /// Publishes a version, which every rollout receives: "" or a line for each that did not, or that
+  /// holds other bytes than it says.
+  std::string Deliver(std::uint64_t version);
   /// Waits until a delivery is in a state ("prepared").
   void AwaitDelivery(std::uint64_t version, const std::string& group, const std::string& state);
 

@@ -1,0 +1,45 @@
+// A daemon that is told to end.
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/system/failures/cluster.h"
+
+namespace wb::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("A daemon that is to stop amid a transfer does, and nobody is left with half a version",
+          "[system][failures][field][case-161]") {
+  const std::string node = GENERATE("n0", "n1");
+  Cluster cluster({.bytes = 6 << 20, .more = "timeouts: {peer: 1s, drain: 1s}\n"});
+  REQUIRE(cluster.Deliver(1).empty());
+  cluster.daemon("n1").Order("payload hold 1");
+  for (const char* rollout : {"engine0/0", "engine0/1", "engine1/0"}) {
+    cluster.worker(rollout).Tell("take 2 60000");
+  }
+  cluster.worker("policy/0").Tell("publish 2 60000");
+  cluster.daemon("n1").AwaitReached("payload");
+  DaemonProcess& stopping = cluster.daemon(node).process();
+  stopping.Signal(SIGTERM);
+  REQUIRE(stopping.Ends(5s) == "exited with code 0");
+  REQUIRE_FALSE(std::filesystem::exists(stopping.worker_socket()));
+  for (auto& [name, worker] : cluster.workers()) {
+    nlohmann::json said = worker.Await(5s);
+    if (said.at("call") == "offered") said = worker.Await(5s);
+    CAPTURE(node, name, said.dump());
+    REQUIRE((said.at("code") == "OK") == (name == "engine1/0"));
+    REQUIRE(said.value("as_said", true));
+  }
+  cluster.Restart(node);
+  cluster.daemon("n1").Order("release");
+  cluster.AwaitLeader(node, true);
+  REQUIRE(cluster.Deliver(3).empty());
+}
+
+}  // namespace
+}  // namespace wb::test
