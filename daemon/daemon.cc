@@ -4,12 +4,14 @@
 #include <thread>
 #include <utility>
 
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
 
 #include "daemon/data_interface.h"
 #include "daemon/leader/leader.h"
+#include "daemon/loop_watch.h"
 #include "daemon/move/coordinator.h"
 #include "daemon/move/mover.h"
 #include "daemon/mover_relay.h"
@@ -75,6 +77,7 @@ struct Daemon::State {
   absl::Status OpenDoors();
   absl::Status StartOps();
   void Run();
+  void WatchLoops();
   void Stop();
   GrpcOptions grpc() const { return {options.limits_message_bytes, options.timeouts_peer, tls}; }
   void Settle(std::function<void()> first, std::chrono::steady_clock::time_point deadline);
@@ -102,6 +105,7 @@ struct Daemon::State {
   std::unique_ptr<LocalDoor> door;
   std::unique_ptr<StatusBoard> board;
   std::unique_ptr<OpsServer> ops;
+  std::unique_ptr<LoopWatch> watch;
   std::thread leader_thread;
   std::thread control_thread;
 };
@@ -212,9 +216,10 @@ absl::Status Daemon::State::StartOps() {
   fixed.is_leader = leader != nullptr;
   fixed.data_address =
       absl::StrCat(DescribeInterface(options.data_interface), " over ", mover->fabric());
-  board = std::make_unique<StatusBoard>(StatusParts{*control_loop, *coordinator, *client, *door,
-                                                    *mover, leader_loop.get(), leader.get()},
-                                        std::move(fixed), started);
+  board = std::make_unique<StatusBoard>(
+      StatusParts{*control_loop, *coordinator, *client, *door, *mover, *readiness, *watch,
+                  leader_loop.get(), leader.get()},
+      std::move(fixed), started);
   WB_ASSIGN_OR_RETURN(const std::string socket, run_dir->ClaimSocket("control.sock"));
   WB_ASSIGN_OR_RETURN(ops, OpsServer::Start({socket, options.control_listen, grpc()}, *board));
   readiness->SetOps(ops.get());
@@ -222,13 +227,41 @@ absl::Status Daemon::State::StartOps() {
 }
 
 void Daemon::State::Run() {
-  if (leader_loop != nullptr) leader_thread = std::thread([this] { leader_loop->Run(); });
-  control_thread = std::thread([this] { control_loop->Run(); });
+  const auto run = [](EventLoop& loop, const char* thread) {
+    ::pthread_setname_np(::pthread_self(), thread);
+    loop.Run();
+  };
+  if (leader_loop != nullptr) {
+    leader_thread = std::thread([this, run] { run(*leader_loop, "wb-leader"); });
+  }
+  control_thread = std::thread([this, run] { run(*control_loop, "wb-control"); });
+  WatchLoops();
+}
+
+/// A loop that stops turning takes this daemon out of service by its health, as a peer that is
+/// silent for as long counts as dead.
+void Daemon::State::WatchLoops() {
+  const auto post_to = [](EventLoop& loop) {
+    return [&loop](std::function<void()> task) { loop.Post(std::move(task)); };
+  };
+  std::vector<LoopWatch::Loop> loops{
+      {kControlLoop, post_to(*control_loop)},
+      {kMoverLoop, [this](std::function<void()> task) { mover->Post(std::move(task)); }}};
+  if (leader_loop != nullptr) loops.push_back({kLeaderLoop, post_to(*leader_loop)});
+  watch = std::make_unique<LoopWatch>(std::move(loops), options.timeouts_peer,
+                                      [this](const std::vector<LoopWatch::Stuck>& stuck) {
+                                        for (const LoopWatch::Stuck& one : stuck)
+                                          spdlog::error("{}", one.ToString());
+                                        if (stuck.empty()) spdlog::warn("all threads turn again");
+                                        readiness->SetTurning(stuck.empty());
+                                      });
 }
 
 void Daemon::State::Stop() {
   const auto now = std::chrono::system_clock::now();
+  if (readiness != nullptr) readiness->SetOps(nullptr);
   if (ops != nullptr) ops->Shutdown(now);
+  watch.reset();
   if (cluster_server != nullptr) cluster_server->Shutdown(now);
   if (control_loop != nullptr) control_loop->Stop();
   if (leader_loop != nullptr) leader_loop->Stop();

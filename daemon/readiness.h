@@ -12,9 +12,9 @@
 
 namespace wb {
 
-/// Whether this daemon can take part in an update: it has a leader, which may be itself, and does
-/// not drain. Stands between the stream to the leader and the coordinator, tells the health service
-/// of the ops door, and whoever is told of it in words. Thread-safe.
+/// Whether this daemon can take part in an update: it has a leader, which may be itself, does not
+/// drain, and its loops turn. Stands between the stream to the leader and the coordinator, tells
+/// the health service of the ops door, and whoever is told of it in words. Thread-safe.
 class Readiness final : public LeaderEvents {
  public:
   /// `tell` is given a line for people at each change, on the control loop; may be empty.
@@ -24,11 +24,21 @@ class Readiness final : public LeaderEvents {
   /// Both before the first event. `events` hears all that the leader says.
   void SetNext(LeaderEvents* events) { next_ = events; }
 
-  /// From now on its health service says what we are. `ops` outlives the events.
+  /// From now on its health service says what we are; null: none does. `ops` outlives the events.
   void SetOps(OpsServer* ops) {
     const MutexLock lock(mu_);
     ops_ = ops;
     Show();
+  }
+  /// Whether all loops turn; true before the first call.
+  void SetTurning(bool turning) {
+    const MutexLock lock(mu_);
+    turning_ = turning;
+    Show();
+  }
+  bool draining() {
+    const MutexLock lock(mu_);
+    return draining_;
   }
   /// For good.
   void Drain() {
@@ -43,7 +53,7 @@ class Readiness final : public LeaderEvents {
 
  private:
   void Show() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (ops_ != nullptr) ops_->SetServing(connected_ && !draining_);
+    if (ops_ != nullptr) ops_->SetServing(connected_ && turning_ && !draining_);
   }
 
   const std::string leader_;
@@ -52,6 +62,7 @@ class Readiness final : public LeaderEvents {
   Mutex mu_;
   OpsServer* ops_ ABSL_GUARDED_BY(mu_) = nullptr;
   bool connected_ ABSL_GUARDED_BY(mu_) = false;
+  bool turning_ ABSL_GUARDED_BY(mu_) = true;
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
 };
 

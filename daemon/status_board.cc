@@ -19,12 +19,37 @@ StatusBoard::StatusBoard(const StatusParts& parts,
                          std::chrono::steady_clock::time_point started)
     : parts_(parts), fixed_(std::move(fixed)), started_(started) {}
 
-absl::StatusOr<DaemonSnapshot> StatusBoard::Status() {
+DaemonSnapshot StatusBoard::Status() {
+  DaemonSnapshot daemon = fixed_;
   const auto uptime = std::chrono::steady_clock::now() - started_;
-  WB_ASSIGN_OR_RETURN(
-      DaemonSnapshot daemon,
-      AskLoop<DaemonSnapshot>(parts_.control_loop, kAskTimeout, [parts = parts_, fixed = fixed_] {
-        DaemonSnapshot now = fixed;
+  daemon.uptime_seconds = std::chrono::duration<double>(uptime).count();
+  // A part that does not answer is shown as such; what the others say is worth having all the more.
+  const std::vector<LoopWatch::Stuck> stuck = parts_.watch.StuckLoops();
+  for (const LoopWatch::Stuck& one : stuck) daemon.waits.push_back(one.ToString());
+  const bool updating = AskControl(daemon);
+  AskMover(daemon);
+  AppendLeaderWaits(daemon.waits);
+  if (!stuck.empty()) {
+    daemon.state = "stuck";
+  } else if (parts_.readiness.draining()) {
+    daemon.state = "draining";
+  } else if (!daemon.leader_connected) {
+    daemon.state = "no leader";
+  } else {
+    daemon.state = updating ? "updating" : "idle";
+  }
+  return daemon;
+}
+
+/// What the control loop says; whether an update is in progress.
+bool StatusBoard::AskControl(DaemonSnapshot& daemon) const {
+  if (parts_.watch.IsStuck(kControlLoop)) return false;
+  struct Answer {
+    DaemonSnapshot daemon;
+    bool updating = false;
+  };
+  absl::StatusOr<Answer> answer = AskLoop<Answer>(
+      parts_.control_loop, kAskTimeout, [parts = parts_, now = daemon]() mutable -> Answer {
         now.leader_connected = parts.client.connected();
         now.term = parts.client.term().value_or(Term(0));
         now.sessions = static_cast<std::uint32_t>(parts.coordinator.sessions());
@@ -33,15 +58,24 @@ absl::StatusOr<DaemonSnapshot> StatusBoard::Status() {
         now.leader_received_bytes = parts.client.counters().received_bytes;
         now.leader_sent_messages = parts.client.counters().sent_messages;
         now.leader_received_messages = parts.client.counters().received_messages;
-        now.waits = parts.coordinator.Waits();
+        const std::vector<std::string> waits = parts.coordinator.Waits();
+        now.waits.insert(now.waits.end(), waits.begin(), waits.end());
         if (!now.leader_connected) {
           now.waits.push_back(absl::StrCat("leader ", now.leader_address, ": ",
                                            parts.client.last_error().message()));
         }
-        return now;
-      }));
-  daemon.uptime_seconds = std::chrono::duration<double>(uptime).count();
-  // A part that does not answer is shown as such; what the others say is worth having all the more.
+        return {std::move(now), parts.coordinator.updating()};
+      });
+  if (!answer.ok()) {
+    daemon.waits.push_back(absl::StrCat("control: ", answer.status().message()));
+    return false;
+  }
+  daemon = std::move(answer->daemon);
+  return answer->updating;
+}
+
+void StatusBoard::AskMover(DaemonSnapshot& daemon) const {
+  if (parts_.watch.IsStuck(kMoverLoop)) return;
   absl::StatusOr<MoverCounters> counters = parts_.mover.Counters();
   if (counters.ok()) {
     daemon.lanes = std::move(counters->lanes);
@@ -49,12 +83,10 @@ absl::StatusOr<DaemonSnapshot> StatusBoard::Status() {
   } else {
     daemon.waits.push_back(absl::StrCat("mover: ", counters.status().message()));
   }
-  AppendLeaderWaits(daemon.waits);
-  return daemon;
 }
 
 void StatusBoard::AppendLeaderWaits(std::vector<std::string>& waits) const {
-  if (parts_.leader == nullptr) return;
+  if (parts_.leader == nullptr || parts_.watch.IsStuck(kLeaderLoop)) return;
   const absl::StatusOr<std::vector<std::string>> answer = AskLoop<std::vector<std::string>>(
       *parts_.leader_loop, kAskTimeout, [leader = parts_.leader] { return leader->Waits(); });
   if (answer.ok()) {

@@ -8,8 +8,10 @@
 #include "absl/status/statusor.h"
 
 #include "daemon/leader/leader.h"
+#include "daemon/loop_watch.h"
 #include "daemon/move/coordinator.h"
 #include "daemon/move/mover.h"
+#include "daemon/readiness.h"
 #include "daemon/rpc/cluster/cluster_client.h"
 #include "daemon/rpc/local/local_door.h"
 #include "daemon/rpc/ops/status_source.h"
@@ -25,6 +27,8 @@ struct StatusParts {
   ClusterClient& client;
   LocalDoor& door;
   Mover& mover;
+  Readiness& readiness;
+  const LoopWatch& watch;
   EventLoop* leader_loop = nullptr;
   Leader* leader = nullptr;
 };
@@ -37,12 +41,14 @@ class StatusBoard final : public StatusSource {
               DaemonSnapshot fixed,
               std::chrono::steady_clock::time_point started);
 
-  absl::StatusOr<DaemonSnapshot> Status() override;
+  DaemonSnapshot Status() override;
   absl::StatusOr<std::vector<MemberSnapshot>> Workers(const std::string& job) override;
   absl::StatusOr<std::vector<VersionSnapshot>> Versions(const std::string& job,
                                                         std::uint32_t last) override;
 
  private:
+  bool AskControl(DaemonSnapshot& daemon) const;
+  void AskMover(DaemonSnapshot& daemon) const;
   void AppendLeaderWaits(std::vector<std::string>& waits) const;
   absl::Status NotLeader() const;
 

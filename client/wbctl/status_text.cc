@@ -80,6 +80,7 @@ Json ToJson(const v1::StatusReply& reply) {
                      {"connects", lane.connects()}});
   }
   return {{"node", reply.node()},
+          {"state", reply.state()},
           {"incarnation", reply.incarnation()},
           {"software", reply.software()},
           {"uptime_seconds", reply.uptime_seconds()},
@@ -142,6 +143,7 @@ std::string ToTable(const v1::StatusReply& reply) {
                    reply.leader_connected() ? absl::StrCat(", term ", reply.term())
                                             : std::string(", not connected"));
   std::string text = Table({{"node", reply.node()},
+                            {"state", reply.state()},
                             {"software", reply.software()},
                             {"up", absl::StrFormat("%.1f s", reply.uptime_seconds())},
                             {"leader", leader},

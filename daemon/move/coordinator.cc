@@ -183,6 +183,10 @@ std::size_t Coordinator::sessions() const {
   return state_->values.sessions.size();
 }
 
+bool Coordinator::updating() const {
+  return !state_->values.attempts.empty();
+}
+
 std::uint64_t Coordinator::stale_messages() const {
   return state_->values.stale_messages;
 }

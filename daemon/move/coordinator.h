@@ -117,6 +117,8 @@ class Coordinator final : public SessionCalls, public LeaderEvents {
   /// Answers every call in progress with CANCELLED and drops all sessions.
   void Drain();
   std::size_t sessions() const;
+  /// Whether an attempt at a delivery is here that has not ended.
+  bool updating() const;
   /// Messages dropped because they spoke of unknown attempts or calls, or out of turn.
   std::uint64_t stale_messages() const;
   /// Sentences: what is waited for, since when.

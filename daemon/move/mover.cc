@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
@@ -111,6 +112,7 @@ absl::Status Mover::State::Build() {
 }
 
 void Mover::State::Main(Handover<absl::Status>& started) {
+  ::pthread_setname_np(::pthread_self(), "wb-mover");
   const absl::Status built = Build();
   started.Give(built);
   if (built.ok()) {
@@ -198,6 +200,10 @@ Mover::~Mover() {
   if (!state_->thread.joinable()) return;
   state_->loop->Stop();
   state_->thread.join();
+}
+
+void Mover::Post(std::function<void()> task) const {
+  state_->loop->Post(std::move(task));
 }
 
 const std::string& Mover::address() const {

@@ -43,6 +43,8 @@ class Mover final : public AttemptRunner {
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
+  /// Runs `task` on the mover's thread.
+  void Post(std::function<void()> task) const;
   /// How peers reach the fabric.
   const std::string& address() const;
   const std::string& fabric() const;

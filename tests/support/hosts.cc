@@ -15,6 +15,7 @@ namespace wb::test {
 namespace {
 
 constexpr const char* kIp = "/usr/sbin/ip";
+constexpr const char* kTc = "/usr/sbin/tc";  // of the same package
 
 ProgramEnd RunIp(const std::vector<std::string>& arguments) {
   std::vector<std::string> argv = {kIp};
@@ -89,6 +90,13 @@ std::string Hosts::Ip(std::size_t host, const std::vector<std::string>& argument
   CAPTURE(all, end.err);
   REQUIRE(end.exit_code == 0);
   return end.out;
+}
+
+std::string Hosts::Tc(std::size_t host, const std::vector<std::string>& arguments) const {
+  std::vector<std::string> argv = {kTc, "-n", NameOf(host)};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  const ProgramEnd end = RunToEnd(argv, {}, Slack(std::chrono::seconds(10)));
+  return end.exit_code == 0 ? "" : "failed: " + end.err;
 }
 
 std::uint64_t Hosts::SentBytes(std::size_t host) const {

@@ -28,6 +28,8 @@ class Hosts {
   std::vector<std::string> On(std::size_t host) const;
   /// Runs `ip ARGUMENT...` on a host; what it printed. A failure fails the test.
   std::string Ip(std::size_t host, const std::vector<std::string>& arguments) const;
+  /// Runs `tc ARGUMENT...` on a host; what it complains of, empty when it is done.
+  std::string Tc(std::size_t host, const std::vector<std::string>& arguments) const;
   /// Bytes that have left by a host's interface.
   std::uint64_t SentBytes(std::size_t host) const;
 

@@ -3,21 +3,29 @@
 
 #include "tests/support/hosts.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include <grpcpp/client_context.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "weightbridge/v1/status.grpc.pb.h"
 
+#include "proto/v1.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/time_slack.h"
 #include "tests/system/daemon_process.h"
 #include "tests/system/daemon_talk.h"
+#include "tests/system/health.h"
 #include "tests/system/tensor_worker.h"
 
 namespace wb {
@@ -31,6 +39,7 @@ using test::Exited;
 using test::Hosts;
 using test::kListen;
 using test::LogShows;
+using test::Slack;
 using test::StatusBecomes;
 using test::TempFolder;
 using test::TensorWorker;
@@ -108,6 +117,63 @@ TEST_CASE("Versions move between three hosts, and over the interface that is con
   }
   const nlohmann::json status = AskDaemon(cluster.folder, "status", *cluster.daemons[2]);
   REQUIRE(absl::StartsWith(status.at("data_address").get<std::string>(), "wbe0 10.77.0.3"));
+}
+
+/// Health and status of a daemon, asked in turns until `until` is there: the slowest answer, and
+/// every state that was told.
+struct Probe {
+  std::chrono::steady_clock::duration slowest{};
+  std::set<std::string> states;
+  bool healthy = true;
+
+  void Ask(const DaemonProcess& daemon) {
+    const auto stub = v1::StatusService::NewStub(test::ChannelTo(daemon.control()));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + 5s);
+    v1::StatusReply reply;
+    const auto start = std::chrono::steady_clock::now();
+    healthy = healthy && test::HealthOf(daemon.control()) == "SERVING";
+    slowest = std::max(slowest, std::chrono::steady_clock::now() - start);
+    const auto next = std::chrono::steady_clock::now();
+    healthy = healthy && stub->GetStatus(&context, {}, &reply).ok();
+    slowest = std::max(slowest, std::chrono::steady_clock::now() - next);
+    states.insert(reply.state());
+  }
+};
+
+TEST_CASE("While a slow transfer lasts, daemons answer at once that they are updating",
+          "[system][hosts][field][case-99][case-108]") {
+  const Hosts hosts(2);
+  if (!There(hosts)) return;
+  const HostCluster cluster(2, hosts);
+  // 8 MiB at 5 MiB/s.
+  const std::string slow = hosts.Tc(0, {"qdisc", "add", "dev", Hosts::kInterface, "root", "tbf",
+                                        "rate", "40mbit", "burst", "64kb", "latency", "100ms"});
+  if (!slow.empty()) {
+    WARN("skipped: tc: " << slow);
+    return;
+  }
+  const TensorWorker source(cluster.daemons[0]->worker_socket(), "policy", 2048, 1024);
+  const TensorWorker target(cluster.daemons[1]->worker_socket(), "engine0", 2048, 1024);
+  auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
+  auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
+  REQUIRE(TextOf(trainer) == "OK");
+  REQUIRE(TextOf(rollout) == "OK");
+  Probe idle;
+  idle.Ask(*cluster.daemons[0]);
+  REQUIRE(idle.states == std::set<std::string>{"idle"});
+  auto update =
+      std::async(std::launch::async, [&] { Update(*trainer, source, *rollout, target, 1); });
+  Probe probes[2];
+  while (update.wait_for(50ms) != std::future_status::ready) {
+    for (std::size_t host = 0; host < 2; ++host) probes[host].Ask(*cluster.daemons[host]);
+  }
+  update.get();
+  for (const Probe& probe : probes) {
+    CHECK(probe.healthy);
+    CHECK(probe.states.contains("updating"));
+    CHECK(probe.slowest < Slack(200ms));
+  }
 }
 
 TEST_CASE("A host that is cut off is named within timeouts.peer and comes back",

@@ -15,9 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -29,6 +26,7 @@
 #include "tests/support/whole_file.h"
 #include "tests/system/daemon_process.h"
 #include "tests/system/daemon_talk.h"
+#include "tests/system/health.h"
 #include "tests/system/raw_rpc.h"
 #include "tests/system/tensor_worker.h"
 
@@ -38,8 +36,11 @@ namespace {
 using test::AddressOf;
 using test::AskDaemon;
 using test::BinaryOf;
+using test::ChannelTo;
 using test::DaemonProcess;
 using test::Exited;
+using test::HealthBecomes;
+using test::HealthOf;
 using test::kListen;
 using test::LogShows;
 using test::Slack;
@@ -48,34 +49,6 @@ using test::TempFolder;
 using test::TensorWorker;
 using test::TextOf;
 using namespace std::chrono_literals;
-
-std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
-}
-
-/// What grpc.health.v1.Health answers for `service`.
-std::string HealthOf(const std::string& target, const std::string& service = "") {
-  std::string request;  // HealthCheckRequest{service}
-  if (!service.empty()) {
-    request = std::string("\x0a") + static_cast<char>(service.size()) + service;
-  }
-  const test::RawReply reply =
-      test::CallRaw(ChannelTo(target), "/grpc.health.v1.Health/Check", request);
-  if (!reply.status.ok()) return absl::StrCat("code ", int{reply.status.error_code()});
-  if (reply.bytes == "\x08\x01") return "SERVING";
-  return reply.bytes == "\x08\x02" ? "NOT_SERVING" : "?";
-}
-
-bool HealthBecomes(const std::string& target, const std::string& health) {
-  const auto deadline = std::chrono::steady_clock::now() + Slack(5s);
-  while (HealthOf(target) != health) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 /// The lines of /proc/PID/status, by their name.
 std::string ProcStatus(pid_t pid, const std::string& name) {

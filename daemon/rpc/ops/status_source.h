@@ -16,6 +16,8 @@ namespace wb {
 /// A daemon as the ops door shows it.
 struct DaemonSnapshot {
   std::string node;
+  std::string
+      state;  // "stuck", "draining", "no leader", "updating" or "idle": the first that holds
   Incarnation incarnation;
   std::string software;
   double uptime_seconds = 0;
@@ -40,7 +42,8 @@ struct DaemonSnapshot {
 class StatusSource {
  public:
   virtual ~StatusSource() = default;
-  virtual absl::StatusOr<DaemonSnapshot> Status() = 0;
+  /// Loops that are stuck are not waited for: the snapshot's waits tell of them.
+  virtual DaemonSnapshot Status() = 0;
   /// FAILED_PRECONDITION names the leader where this daemon is not it. Empty `job`: all.
   virtual absl::StatusOr<std::vector<MemberSnapshot>> Workers(const std::string& job) = 0;
   /// As Workers; newest first, `last` 0: all that are kept.

@@ -23,7 +23,7 @@ namespace {
 
 /// What StillSource says, and what it was asked last.
 struct Still {
-  absl::StatusOr<DaemonSnapshot> daemon = DaemonSnapshot{};
+  DaemonSnapshot daemon;
   absl::StatusOr<std::vector<MemberSnapshot>> workers = std::vector<MemberSnapshot>{};
   absl::StatusOr<std::vector<VersionSnapshot>> versions = std::vector<VersionSnapshot>{};
   std::string asked_job;
@@ -33,7 +33,7 @@ struct Still {
 /// A daemon whose status stands still. Thread-safe.
 class StillSource final : public StatusSource {
  public:
-  absl::StatusOr<DaemonSnapshot> Status() override {
+  DaemonSnapshot Status() override {
     const MutexLock lock(mu_);
     return still_.daemon;
   }
@@ -87,6 +87,7 @@ TEST_CASE("Status is served on a socket of mode 0660 and over TCP", "[rpc][ops]"
   OpsFixture fixture;
   DaemonSnapshot daemon;
   daemon.node = "n0";
+  daemon.state = "updating";
   daemon.incarnation = Incarnation(9);
   daemon.term = Term(5);
   daemon.waits = {"version 3 waits for policy/1"};
@@ -107,6 +108,7 @@ TEST_CASE("Status is served on a socket of mode 0660 and over TCP", "[rpc][ops]"
     CAPTURE(status.error_message());
     REQUIRE(status.ok());
     REQUIRE(reply.node() == "n0");
+    REQUIRE(reply.state() == "updating");
     REQUIRE(reply.term() == 5);
     REQUIRE(reply.waits(0) == "version 3 waits for policy/1");
     REQUIRE(reply.lanes(0).received_bytes() == 20);
