@@ -2,9 +2,8 @@
 
 namespace wb {
 
-/// Sends gRPC's own log lines to ours: what it takes for an error, such as a TLS handshake that
-/// failed, is a warning of ours, each text once a
-/// minute. Once per process; more calls do nothing.
+/// Sends the log lines of gRPC and Protocol Buffers to ours: what they take for an error, such as a
+/// TLS handshake that failed, is a warning of ours. Once per process; more calls do nothing.
 void RouteGrpcLog();
 
 }  // namespace wb

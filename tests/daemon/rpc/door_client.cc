@@ -47,6 +47,10 @@ bool DoorClient::SendBytes(const std::string& bytes, const std::vector<int>& des
   return ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL) >= 0;
 }
 
+void DoorClient::SendNoMore() {
+  ::shutdown(socket_.get(), SHUT_WR);
+}
+
 std::optional<v1::DaemonMessage> DoorClient::Next(std::chrono::milliseconds bound) {
   pollfd waited{socket_.get(), POLLIN, 0};
   const int ready = ::poll(&waited, 1, static_cast<int>(Slack(bound).count()));

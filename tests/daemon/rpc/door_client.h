@@ -26,6 +26,8 @@ class DoorClient {
   /// Whether the connection ends within `bound`; messages before that are dropped.
   bool Ends(std::chrono::milliseconds bound = std::chrono::seconds(5));
   void HangUp() { socket_.Reset(); }
+  /// Says that it will send no more; it still reads.
+  void SendNoMore();
 
  private:
   FdHandle socket_;
