@@ -28,14 +28,14 @@ class QuickCalls final : public SessionCalls {
  public:
   void OpenSession(SessionOpening opening,
                    Clock::time_point /*deadline*/,
-                   std::function<void(absl::Status)> done) override {
+                   std::function<void(SessionOpened)> done) override {
     open = std::move(opening);
     ++accepted;
-    done(absl::OkStatus());
+    done(SessionOpened{});
   }
   void Publish(const SessionId& /*session*/,
                Version /*version*/,
-               const std::string& /*label*/,
+               const PublishOptions& /*options*/,
                Clock::time_point /*deadline*/,
                std::function<void(PublishResult)> done) override {
     ++accepted;
@@ -58,7 +58,9 @@ class QuickCalls final : public SessionCalls {
   }
   void CloseSession(const SessionId& session, const std::string& /*reason*/) override {
     RequireInCase(open.session == session, "a session is closed that was not opened");
+    const std::function<void()> released = std::move(open.released);
     open = SessionOpening{};
+    released();
   }
 
   SessionNotices* notices = nullptr;
