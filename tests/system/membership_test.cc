@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/temp_folder.h"
@@ -170,6 +171,82 @@ TEST_CASE("A trainer waits for an engine that is late, and the daemons answer me
   REQUIRE(TextOf(rollout->Receive(1, {Slack(10s)})) == "OK");
   REQUIRE(published.get() == "OK");
   REQUIRE(target.Holds(1));
+}
+
+/// Lines of a daemon's log that warn or report an error.
+std::size_t Complaints(const DaemonProcess& daemon) {
+  const std::vector<std::string> lines = absl::StrSplit(daemon.Log(), '\n');
+  return static_cast<std::size_t>(
+      std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+        return absl::StrContains(line, " W ") || absl::StrContains(line, " E ");
+      }));
+}
+
+TEST_CASE("Workers come back to a leader that was killed, and versions go on where they were",
+          "[system][field][case-114]") {
+  const TempFolder folder;
+  const std::string more = "timeouts: {peer: 1s}";
+  auto leader =
+      std::make_unique<DaemonProcess>(DaemonProcess::Options{folder.path(), "lead", kListen, more});
+  REQUIRE(leader->Start());
+  REQUIRE(leader->Ready());
+  const std::string address = leader->Said("X_WB_LEADER");
+  DaemonProcess n1({folder.path(), "n1", AddressOf(*leader), more});
+  DaemonProcess n2({folder.path(), "n2", AddressOf(*leader), more});
+  for (DaemonProcess* daemon : {&n1, &n2}) {
+    REQUIRE(daemon->Start());
+    REQUIRE(daemon->Ready());
+  }
+  std::vector<TensorWorker> memory;
+  memory.reserve(4);
+  for (const char* group : {"policy", "policy", "engine0", "engine0"}) {
+    TensorWorker& worker =
+        memory.emplace_back((memory.size() % 2 == 0 ? n1 : n2).worker_socket(), group);
+    worker.options.rank = static_cast<std::int32_t>(memory.size() - 1) % 2;
+    worker.options.world_size = 2;
+  }
+  std::vector<Trainer> trainers;
+  std::vector<Rollout> rollouts;
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    auto trainer = Trainer::Join(memory[rank].options, memory[rank].layout);
+    REQUIRE(TextOf(trainer) == "OK");
+    trainers.push_back(std::move(*trainer));
+    auto rollout = Rollout::Join(memory[2 + rank].options, memory[2 + rank].layout);
+    REQUIRE(TextOf(rollout) == "OK");
+    rollouts.push_back(std::move(*rollout));
+  }
+  const auto publish = [&](std::uint64_t version) {
+    std::vector<std::future<std::string>> calls;
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      memory[rank].Fill(static_cast<float>(version));
+      calls.push_back(std::async(std::launch::async, [&, rank] {
+        return TextOf(trainers[rank].Publish(version, {"", Slack(10s)}));
+      }));
+      calls.push_back(std::async(
+          std::launch::async, [&, rank, version] { return ReceiveNext(rollouts[rank], version); }));
+    }
+    for (auto& call : calls) REQUIRE(call.get() == "OK");
+    REQUIRE(memory[2].Holds(static_cast<float>(version)));
+    REQUIRE(memory[3].Holds(static_cast<float>(version)));
+  };
+  publish(7);
+
+  leader->Signal(SIGKILL);
+  REQUIRE(absl::StrContains(leader->Ends(), "signal 9"));
+  leader = std::make_unique<DaemonProcess>(
+      DaemonProcess::Options{folder.path(), "lead", "listen: '" + address + "'", more});
+  REQUIRE(leader->Start());
+  REQUIRE(leader->Ready());
+  const auto back = std::chrono::steady_clock::now() + Slack(3s);  // of timeouts.peer each
+  std::size_t members = 0;
+  while (members < 4 && std::chrono::steady_clock::now() < back) {
+    members = AskDaemon(folder, "workers", *leader).at("workers").size();
+  }
+  REQUIRE(members == 4);
+  REQUIRE(absl::StrContains(TextOf(trainers[0].Publish(7, {"", Slack(10s)})), "not above 7"));
+  publish(8);
+  REQUIRE(Complaints(n1) <= 10);
+  REQUIRE(Complaints(n2) <= 10);
 }
 
 TEST_CASE("A rank that restarts with its daemon costs one connection",

@@ -77,6 +77,7 @@ TEST_CASE("The table of workers shows a worker that holds nothing yet", "[wbctl]
 TEST_CASE("The table of a daemon shows its leader, lanes and waits", "[wbctl][status]") {
   v1::StatusReply reply;
   reply.set_node("n1");
+  reply.set_state("updating");
   reply.set_software("0.1.0");
   reply.set_uptime_seconds(3.25);
   reply.set_leader_address("127.0.0.1:7070");
@@ -87,6 +88,7 @@ TEST_CASE("The table of a daemon shows its leader, lanes and waits", "[wbctl][st
   lane.set_sent_bytes(5);
   REQUIRE(ToTable(reply) ==
           "node      n1\n"
+          "state     updating\n"
           "software  0.1.0\n"
           "up        3.2 s\n"
           "leader    127.0.0.1:7070, not connected\n"
