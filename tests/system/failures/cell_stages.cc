@@ -69,8 +69,9 @@ std::string CellRun::Deadline(const std::string& worker) const {
       cell_.victim != Victim::kLeader) {
     return "1000";
   }
+  // engine0/0 comes late, and may well be let in: engine1 has the version.
   const bool late_rank = cell_.victim == Victim::kRollout && cell_.stage == Stage::kOffered;
-  if (stops && late_rank && worker == "engine0/1") return "1500";
+  if (late_rank && (worker == "engine0/0" || (stops && worker == "engine0/1"))) return "1500";
   const bool own = cell_.victim == Victim::kRolloutDaemon && cell_.stage == Stage::kMovingMiddle;
   if (stops && own && worker == "engine0/0") return "2500";
   return absl::StrCat(Slack(std::chrono::seconds(20)).count());
