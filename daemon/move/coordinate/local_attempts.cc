@@ -400,7 +400,8 @@ void LocalAttempts::Forget(const Session& session) {
 
 /// Lets go of what was staged without a leader once no receiver waits to hear of it.
 void LocalAttempts::ReviewOrphans() {
-  for (auto& [id, attempt] : state_.attempts) {
+  for (auto& entry : state_.attempts) {
+    LocalAttempt& attempt = entry.second;
     if (!attempt.orphan || attempt.state != LocalState::kStaged) continue;
     const bool awaited = std::any_of(
         attempt.receivers.begin(), attempt.receivers.end(), [&](const SessionId& receiver) {
@@ -410,7 +411,7 @@ void LocalAttempts::ReviewOrphans() {
         });
     if (awaited) continue;
     Step(attempt, LocalState::kFinishing, state_.turns.Now());
-    state_.runner->Finish(id);
+    state_.runner->Finish(attempt.id);
   }
 }
 
