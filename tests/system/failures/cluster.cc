@@ -107,15 +107,13 @@ void Cluster::Replace(const std::string& name) {
   if (joined.at("code") != "OK") throw std::runtime_error(name + ": " + joined.dump());
 }
 
-void Cluster::AwaitRollouts() {
-  AwaitThat("the leader knows all rollouts", kPatience, [this] {
-    const auto listed = Query(daemon("lead").process(), &v1::StatusService::Stub::ListWorkers,
-                              v1::WorkersRequest());
-    if (!listed.has_value()) return false;
-    std::size_t trainers = 0;
-    for (const v1::WorkerStatus& worker : listed->workers()) trainers += worker.group() == "policy";
-    return static_cast<std::size_t>(listed->workers_size()) - trainers == workers_.size() - 1;
-  });
+bool Cluster::KnowsRollouts() {
+  const auto listed =
+      Query(daemon("lead").process(), &v1::StatusService::Stub::ListWorkers, v1::WorkersRequest());
+  if (!listed.has_value()) return false;
+  std::size_t trainers = 0;
+  for (const v1::WorkerStatus& worker : listed->workers()) trainers += worker.group() == "policy";
+  return static_cast<std::size_t>(listed->workers_size()) - trainers == workers_.size() - 1;
 }
 
 std::string Cluster::Deliver(std::uint64_t version) {
@@ -123,7 +121,7 @@ std::string Cluster::Deliver(std::uint64_t version) {
   for (auto& [name, worker] : workers_) {
     if (name != "policy/0") worker.Tell("take " + call);
   }
-  AwaitRollouts();
+  AwaitThat("the leader knows all rollouts", kPatience, [this] { return KnowsRollouts(); });
   worker("policy/0").Tell("publish " + call);
   std::string faults;
   for (auto& [name, worker] : workers_) {

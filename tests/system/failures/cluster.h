@@ -34,8 +34,8 @@ class Cluster {
   void AwaitLeader(const std::string& node, bool connected);
   /// Starts a worker that has ended, as another process, and has it join.
   void Replace(const std::string& worker);
-  /// Waits until the leader knows all rollouts.
-  void AwaitRollouts();
+  /// Whether the leader knows all rollouts.
+  bool KnowsRollouts();
   /// Publishes a version, which every rollout receives: "" or a line for each that did not, or that
   /// holds other bytes than it says.
   std::string Deliver(std::uint64_t version);
