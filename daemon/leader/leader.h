@@ -45,8 +45,8 @@ struct LeaderOptions {
   /// For the ranks of a group to come back after a leader's death, before a version that some of
   /// them hold in doubt counts as failed.
   std::chrono::milliseconds rejoin_timeout{10'000};
-  std::uint32_t min_groups = 1;    // a version that fewer are ready for fails
-  std::uint32_t retire_after = 3;  // restarts of a group, see Retirement; 0: never
+  std::uint32_t min_groups = 1;                    // a version that fewer are ready for fails
+  std::uint32_t retire_after = 3;                  // restarts of a group, see Retirement; 0: never
   std::chrono::milliseconds vouch_timeout{1'000};  // a daemon to say that it still has a session
 };
 

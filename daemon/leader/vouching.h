@@ -15,8 +15,7 @@ class Vouching {
  public:
   /// What to do with a newcomer when the daemon of session `holder` has answered, or has not in
   /// time.
-  using Settle =
-      std::function<void(Peer& peer, RegisterWorker newcomer, const SessionId& holder)>;
+  using Settle = std::function<void(Peer& peer, RegisterWorker newcomer, const SessionId& holder)>;
 
   Vouching(LeaderState& state, Settle vouched, Settle unanswered)
       : state_(state), vouched_(std::move(vouched)), unanswered_(std::move(unanswered)) {}

@@ -19,7 +19,7 @@ using WorkerIndex = StrongId<struct WorkerIndexTag, std::uint32_t>;
 using Incarnation = StrongId<struct IncarnationTag>;
 /// New and larger at each start of a leader.
 using Term = StrongId<struct TermTag>;
-/// hash(term, version, group, fingerprint of the plan for it, worker epochs): one try of one delivery.
+/// hash(term, version, group, fingerprint of its plan, worker epochs): one try of one delivery.
 using AttemptId = StrongId<struct AttemptTag>;
 /// XXH3 of the canonical form of a plan, or of its part for one rollout group.
 using Fingerprint = StrongId<struct FingerprintTag>;

@@ -21,7 +21,8 @@ using weightbridge::Result;
 using weightbridge::Rollout;
 using weightbridge::Trainer;
 
-TEST_CASE("Publish sends the version, what is said of it and the time it has, and reports", "[client]") {
+TEST_CASE("Publish sends the version, what is said of it and the time it has, and reports",
+          "[client]") {
   Seen<v1::ClientMessage> requests;
   FakeDaemon daemon([&](FakePeer& peer, int) {
     if (!peer.GrantJoin()) return;
@@ -43,7 +44,8 @@ TEST_CASE("Publish sends the version, what is said of it and the time it has, an
   });
   Result<Trainer> trainer = JoinTrainer(daemon);
   REQUIRE(trainer.ok());
-  const Result<PublishReport> report = trainer->Publish(7, {"step 70", 5000ms, {"engine0", "engine1"}});
+  const Result<PublishReport> report =
+      trainer->Publish(7, {"step 70", 5000ms, {"engine0", "engine1"}});
   REQUIRE(report.ok());
   CHECK(report->version == 7);
   CHECK(report->bytes_sent == 1234);
