@@ -73,7 +73,7 @@ void Registrations::Replace(Peer& peer, RegisterWorker call, const SessionId& si
                      holder->session, " within ", Seconds(state_.options.vouch_timeout));
     spdlog::warn("job={} worker={} {}", job.name, holder->ToString(), why);
     state_.peers.Send(holder->node(), WorkerRegistered{holder->session, absl::AbortedError(why)});
-    const std::optional<Member> removed = Remove(job, holder->session);
+    const std::optional<Member> removed = Remove(job, silent);
     publications_.MembersLost(job, {*removed}, why);
   }
   Settle(peer, std::move(call));
