@@ -5,10 +5,12 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <vector>
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "absl/status/status.h"
@@ -37,6 +39,44 @@ absl::Status Want(std::string_view found, std::string_view wanted) {
 /// From 1; also for an empty file, whose nodes are nowhere.
 int LineOf(const YAML::Mark& mark) {
   return std::max(mark.line, 0) + 1;
+}
+
+/// Keeps where the last document that it was told of begins.
+class DocumentStart final : public YAML::EventHandler {
+ public:
+  const YAML::Mark& mark() const { return mark_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { mark_ = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/,
+                const std::string& /*tag*/,
+                YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/,
+                       const std::string& /*tag*/,
+                       YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/,
+                  const std::string& /*tag*/,
+                  YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+
+ private:
+  YAML::Mark mark_;
+};
+
+/// Where a second document or stray text begins. Not by LoadAll: at a comma after a document's end
+/// it reads empty documents for ever.
+std::optional<YAML::Mark> SecondDocument(const std::string& yaml) {
+  std::istringstream text(yaml);
+  YAML::Parser parser(text);
+  DocumentStart start;
+  if (!parser.HandleNextDocument(start) || !parser.HandleNextDocument(start)) return std::nullopt;
+  return start.mark();
 }
 
 // ---- readers of one value ----
@@ -309,12 +349,12 @@ absl::StatusOr<DaemonOptions> ParseOptions(std::string_view yaml,
   options.run_dir = default_run_dir;
   OptionsReader reader(file, options);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
-    if (documents.size() > 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(file, ":", LineOf(documents[1].Mark()), ": a second document, want one"));
+    const std::string text(yaml);
+    if (const std::optional<YAML::Mark> second = SecondDocument(text); second.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file, ":", LineOf(*second), ": a second document or stray text, want one document"));
     }
-    reader.Walk(documents.empty() ? YAML::Node() : documents.front(), "");
+    reader.Walk(YAML::Load(text), "");
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat(file, ":", LineOf(error.mark), ": is no YAML: ", error.msg));

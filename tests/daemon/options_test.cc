@@ -227,7 +227,15 @@ TEST_CASE("Two doors do not share a port", "[options]") {
 
 TEST_CASE("A second document of a file is not left unread", "[options]") {
   REQUIRE(Parse("node: n0\n---\nnode: n1\n").status().message() ==
-          "f.yaml:3: a second document, want one");
+          "f.yaml:3: a second document or stray text, want one document");
+}
+
+TEST_CASE("Stray text after the document is refused, and reading it ends", "[options]") {
+  for (const char* yaml : {"{},", "{a: b} c", "{a: b},", "[],,", "a: 1\n---\n"}) {
+    const absl::Status refused = Parse(yaml).status();
+    CAPTURE(yaml, refused.ToString());
+    CHECK(absl::StrContains(refused.message(), ": a second document or stray text"));
+  }
 }
 
 TEST_CASE("A run directory too deep for its sockets is refused before the start", "[options]") {

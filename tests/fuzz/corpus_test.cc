@@ -84,6 +84,7 @@ TEST_CASE("Seeds that are changed at random are refused or accepted whole", "[fu
   const auto [name, run] = GENERATE(table<std::string, int (*)(std::span<const std::uint8_t>)>(
       {{"chunk_header", &test::RunChunkHeaderCase},
        {"cluster", &test::RunClusterCase},
+       {"options", &test::RunOptionsCase},
        {"worker_door", &test::RunWorkerDoorCase}}));
   const std::vector<std::filesystem::path> cases = Cases(name);
   for (int round = 0; round < 200; ++round) {
