@@ -229,9 +229,10 @@ TEST_CASE("A leader that ends each stream at once is dialled after longer and lo
 /// A daemon's stream by hand: for what our own client never says.
 class RawStream {
  public:
-  explicit RawStream(const TcpAddress& leader)
+  explicit RawStream(const TcpAddress& leader,
+                     const grpc::ChannelArguments& arguments = ChannelArgumentsFor(QuickOptions()))
       : stub_(v1::ClusterService::NewStub(grpc::CreateCustomChannel(
-            "ipv4:" + leader.ToString(), grpc::InsecureChannelCredentials(), Arguments()))),
+            "ipv4:" + leader.ToString(), grpc::InsecureChannelCredentials(), arguments))),
         stream_(stub_->Attach(&context_)) {
     context_.set_deadline(std::chrono::system_clock::now() + test::Slack(std::chrono::seconds(10)));
   }
@@ -253,7 +254,6 @@ class RawStream {
   void HalfClose() { stream_->WritesDone(); }
 
  private:
-  static grpc::ChannelArguments Arguments() { return ChannelArgumentsFor(QuickOptions()); }
   grpc::ClientContext context_;
   std::unique_ptr<v1::ClusterService::Stub> stub_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClusterRequest, v1::ClusterReply>> stream_;
@@ -277,6 +277,24 @@ TEST_CASE("Messages of another term are refused and counted", "[rpc][cluster]") 
   raw.HalfClose();
   REQUIRE(raw.End().ok());
   REQUIRE(leader.thread.Becomes([&] { return leader.leader.lost.size() == 1; }));
+}
+
+TEST_CASE("A peer that pings every 100 ms and says nothing is not told that it pings too often",
+          "[rpc][cluster][field][case-107]") {
+  LeaderEnd leader(Term(5));
+  grpc::ChannelArguments often = ChannelArgumentsFor(QuickOptions());
+  often.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 100);
+  RawStream raw(leader.server.address(), often);
+  raw.Say(kHello, 0);
+  REQUIRE(raw.Next()->has_welcome());
+  std::this_thread::sleep_for(std::chrono::seconds(3));  // the silence that this is about
+  raw.Say(AcceptVersion{kSession, Version(1)}, 5);
+  REQUIRE(leader.thread.Becomes([&] { return leader.leader.messages.size() == 2; }));
+  REQUIRE(leader.thread.Ask([&] { return leader.leader.lost.empty(); }));
+  raw.HalfClose();
+  const grpc::Status status = raw.End();
+  CAPTURE(status.error_message());
+  REQUIRE(status.ok());
 }
 
 TEST_CASE("A stream that begins without hello is ended", "[rpc][cluster]") {
