@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/match.h"
+
 #include "tests/support/catch.h"
 #include "tests/system/failures/cluster.h"
 
@@ -38,6 +40,36 @@ TEST_CASE("A daemon that is to stop amid a transfer does, and nobody is left wit
   cluster.Restart(node);
   cluster.daemon("n1").Order("release");
   cluster.AwaitLeader(node, true);
+  REQUIRE(cluster.Deliver(3).empty());
+}
+
+TEST_CASE("A trainer that is to stop amid a transfer leaves nobody with half a version",
+          "[system][failures][field][case-161]") {
+  Cluster cluster({.bytes = 6 << 20, .more = "timeouts: {peer: 1s}\n"});
+  REQUIRE(cluster.Deliver(1).empty());
+  cluster.daemon("n1").Order("payload hold 1");
+  for (const char* rollout : {"engine0/0", "engine0/1", "engine1/0"}) {
+    cluster.worker(rollout).Tell("take 2 60000");
+  }
+  cluster.worker("policy/0").Tell("publish 2 60000");
+  cluster.daemon("n1").AwaitReached("payload");
+  cluster.AwaitDelivery(2, "engine1", "committed");
+  WorkerProcess& trainer = cluster.worker("policy/0");
+  trainer.Signal(SIGTERM);
+  REQUIRE(trainer.Await(5s).at("code") == "gone");
+  for (auto& [name, worker] : cluster.workers()) {
+    if (name == "policy/0") continue;
+    nlohmann::json said = worker.Await(5s);
+    if (said.at("call") == "offered") said = worker.Await(5s);
+    CAPTURE(name, said.dump());
+    const bool whole = name == "engine1/0";
+    REQUIRE((said.at("code") == "OK") == whole);
+    REQUIRE(said.at("memory") == (whole ? "valid" : "invalid"));
+    REQUIRE(said.at("as_said") == true);
+    if (!whole) REQUIRE(absl::StrContains(said.at("text").get<std::string>(), "policy/0"));
+  }
+  cluster.daemon("n1").Order("release");
+  cluster.Replace("policy/0");
   REQUIRE(cluster.Deliver(3).empty());
 }
 
