@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 
 #include <xxhash.h>
 
@@ -32,7 +31,7 @@ int RunChunkHeaderCase(std::span<const std::uint8_t> bytes) {
   int accepted = Accepted(std::as_bytes(bytes)) ? 1 : 0;
   ChunkHeader::Wire wire{};
   constexpr std::size_t kSealed = ChunkHeader::kBytes - kSealBytes;
-  std::memcpy(wire.data(), bytes.data(), std::min(bytes.size(), kSealed));
+  std::copy_n(std::as_bytes(bytes).begin(), std::min(bytes.size(), kSealed), wire.begin());
   const XXH64_hash_t seal = XXH3_64bits(wire.data(), kSealed);
   for (std::size_t i = 0; i < kSealBytes; ++i) {
     wire[kSealed + i] = static_cast<std::byte>(seal >> (8 * i));

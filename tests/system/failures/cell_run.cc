@@ -88,11 +88,12 @@ void CellRun::DoFault() {
     }
     return;
   }
-  const int signal = cell_.fault == Fault::kKill ? SIGKILL : SIGSTOP;
-  if (IsWorker(cell_.victim)) {
-    cluster_.worker(process).Signal(signal);
+  const pid_t pid = IsWorker(cell_.victim) ? cluster_.worker(process).pid()
+                                           : cluster_.daemon(process).process().pid();
+  if (cell_.fault == Fault::kKill) {
+    ::kill(pid, SIGKILL);
   } else {
-    cluster_.daemon(process).process().Signal(signal);
+    Cluster::Stop(pid);
   }
 }
 

@@ -1,5 +1,8 @@
 #include "tests/system/failures/cluster.h"
 
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -14,6 +17,7 @@
 #include "client/wbctl/dial.h"
 #include "proto/v1.h"
 #include "tests/support/time_slack.h"
+#include "tests/support/whole_file.h"
 
 namespace wb::test {
 namespace {
@@ -91,6 +95,19 @@ void Cluster::Restart(const std::string& node) {
   } else {
     daemon(node).Start();
   }
+}
+
+void Cluster::Stop(pid_t process) {
+  ::kill(process, SIGSTOP);
+  AwaitThat("a process that was sent SIGSTOP stops", kPatience, [process] {
+    const std::filesystem::path tasks = absl::StrCat("/proc/", process, "/task");
+    const std::filesystem::directory_iterator all(tasks);
+    return std::all_of(begin(all), end(all), [](const auto& task) {
+      const std::string stat = ReadWholeFile(task.path() / "stat");
+      const std::size_t name_end = stat.rfind(')');  // the state comes after the name
+      return name_end != std::string::npos && stat.substr(name_end, 3) == ") T";
+    });
+  });
 }
 
 void Cluster::AwaitLeader(const std::string& node, bool connected) {

@@ -31,6 +31,8 @@ class Cluster {
   /// Starts a daemon that has ended; a leader at the address of the one before.
   void Restart(const std::string& node);
   /// Waits until a daemon has lost its leader, or has one.
+  /// Stops a process, and returns when none of its threads runs any more.
+  static void Stop(pid_t process);
   void AwaitLeader(const std::string& node, bool connected);
   /// Starts a worker that has ended, as another process, and has it join.
   void Replace(const std::string& worker);
