@@ -50,7 +50,9 @@ std::string CulpritDetail(const std::string& reason,
                           const std::string& domain,
                           const std::map<std::string, std::string>& metadata) {
   std::string detail = "reason=" + reason + " domain=" + domain;
-  for (const auto& [key, value] : metadata) detail += " " + key + "=" + value;
+  for (const auto& [key, value] : metadata) {
+    detail.append(" ").append(key).append("=").append(value);
+  }
   return detail;
 }
 

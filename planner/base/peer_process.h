@@ -27,7 +27,7 @@ inline FdHandle OpenProcessOfPeer(int socket) {
   int process = -1;
   socklen_t bytes = sizeof(process);
   if (::getsockopt(socket, SOL_SOCKET, kPeerPidfd, &process, &bytes) == 0) return FdHandle(process);
-  if (errno == EMFILE) return FdHandle();
+  if (errno == EMFILE) return {};
   // The number may be another process's by now, if the peer has ended as soon as it connected.
   return FdHandle(static_cast<int>(::syscall(SYS_pidfd_open, PeerCredentialsOf(socket).pid, 0)));
 }
