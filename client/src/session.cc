@@ -66,6 +66,18 @@ std::string DaemonDetail(const char* reason, const std::string& node, Millisecon
   return CulpritDetail(reason, "weightbridge", metadata);
 }
 
+Result<void> CheckPublish(const Call& call,
+                          const std::string& label,
+                          const std::vector<std::string>& required_groups) {
+  if (Result<void> fits = CheckVersion(call, call.version); !fits.ok()) return fits;
+  if (Result<void> text = CheckText(call.what + ": the label", label); !text.ok()) return text;
+  for (const std::string& group : required_groups) {
+    Result<void> text = CheckUtf8(call.what + ": a required group", group);
+    if (!text.ok()) return text;
+  }
+  return {};
+}
+
 }  // namespace
 
 Session::Session(Enrolment enrolment, Milliseconds join_timeout)
@@ -240,13 +252,8 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
   outcomes_.clear();
   const Call call = CallOf("Publish", version, timeout);
   if (Result<void> may = CheckCaller(v1::TRAINER, call.what); !may.ok()) return may.error();
-  if (Result<void> fits = CheckVersion(call, version); !fits.ok()) return fits.error();
-  if (Result<void> text = CheckText(call.what + ": the label", label); !text.ok()) {
-    return text.error();
-  }
-  for (const std::string& group : required_groups) {
-    Result<void> text = CheckUtf8(call.what + ": a required group", group);
-    if (!text.ok()) return text.error();
+  if (Result<void> fits = CheckPublish(call, label, required_groups); !fits.ok()) {
+    return fits.error();
   }
   if (Result<void> joined = EnsureJoined(call.deadline); !joined.ok()) return joined.error();
   v1::ClientMessage request;
@@ -266,17 +273,21 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
     if (quarantine_.has_value()) failed.message += "; " + QuarantineText();
     return failed;
   }
-  const v1::PublishReply& reply = answer->publish();
+  return TakePublished(*answer, call);
+}
+
+Result<v1::PublishReply> Session::TakePublished(const v1::DaemonMessage& answer, const Call& call) {
+  const v1::PublishReply& reply = answer.publish();
   outcomes_.assign(reply.outcomes().begin(), reply.outcomes().end());
-  if (answer->status().code() != WB_OK) {
-    Error failed = ErrorFromWire(answer->status());
+  if (answer.status().code() != WB_OK) {
+    Error failed = ErrorFromWire(answer.status());
     for (const v1::GroupOutcome& outcome : outcomes_) {
       failed.details.push_back(OutcomeText(outcome, failed.message));
     }
     return failed;
   }
-  if (!answer->has_publish() || reply.version() != version) {
-    return Lose(Unexpected(*answer, answer->id()), call);
+  if (!answer.has_publish() || reply.version() != call.version) {
+    return Lose(Unexpected(answer, answer.id()), call);
   }
   return reply;
 }

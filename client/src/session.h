@@ -76,6 +76,7 @@ class Session {
                                      const OnNotice& on_notice);
   Result<v1::DaemonMessage> Await(std::uint64_t id, Deadline deadline, const OnNotice& on_notice);
   Result<std::uint64_t> AskForVersion(std::uint64_t at_least, const Call& call);
+  Result<v1::PublishReply> TakePublished(const v1::DaemonMessage& answer, const Call& call);
   Result<v1::ReceiveReply> Land(std::uint64_t version, const Call& call, bool& go);
   Result<void> OnLanding(const v1::DaemonMessage& notice, const Call& call, bool& go);
   Result<void> AcceptGo(std::uint64_t version, Deadline deadline);

@@ -227,7 +227,7 @@ TEST_CASE("Two doors do not share a port", "[options]") {
 
 TEST_CASE("A second document of a file is not left unread", "[options]") {
   REQUIRE(Parse("node: n0\n---\nnode: n1\n").status().message() ==
-          "f.yaml:3: a second document or stray text, want one document");
+          "f.yaml:2: a second document or stray text, want one document");
 }
 
 TEST_CASE("Stray text after the document is refused, and reading it ends", "[options]") {
