@@ -5,21 +5,35 @@
 #include "absl/strings/str_cat.h"
 
 namespace wb {
+namespace {
+
+using RanksByGroup = std::map<std::string, std::vector<const Member*>>;
+
+RanksByGroup RolloutsByGroup(const std::vector<Member>& members) {
+  RanksByGroup by_group;
+  for (const Member& member : members) {
+    if (member.role() == Role::kRollout) by_group[member.name().group].push_back(&member);
+  }
+  return by_group;
+}
+
+/// Whether `lost` are the first that left the group since it was whole.
+bool WasWhole(const JobMembers& members, const std::vector<const Member*>& lost) {
+  const Member& one = *lost.front();
+  const std::size_t before = members.OfGroup(one.name().group).size() + lost.size();
+  return before == static_cast<std::size_t>(one.world_size);
+}
+
+}  // namespace
 
 void Retirement::NoteLost(const JobMembers& members,
                           const std::vector<Member>& lost,
                           const std::string& why) {
   if (members.all().empty()) return;  // the job is at its end
-  std::map<std::string, std::vector<const Member*>> by_group;
-  for (const Member& member : lost) {
-    if (member.role() == Role::kRollout) by_group[member.name().group].push_back(&member);
-  }
-  for (const auto& [name, ranks] : by_group) {
-    const std::size_t before = members.OfGroup(name).size() + ranks.size();
-    if (before != static_cast<std::size_t>(ranks.front()->world_size)) continue;  // not the first
-    if (groups_.size() >= kMaxGroups) {
-      std::erase_if(groups_, [](const auto& entry) { return !entry.second.retired; });
-    }
+  const auto forgettable = [](const auto& entry) { return !entry.second.retired; };
+  for (const auto& [name, ranks] : RolloutsByGroup(lost)) {
+    if (!WasWhole(members, ranks)) continue;
+    if (groups_.size() >= kMaxGroups) std::erase_if(groups_, forgettable);
     Group& group = groups_[name];
     group.lost.clear();
     for (const Member* rank : ranks) group.lost.emplace(rank->name().rank, rank->incarnation);

@@ -206,6 +206,7 @@ std::string JoinWaits(const std::vector<Wait>& waits) {
 
 absl::Status Late(const std::string& text, const std::vector<Wait>& waits) {
   std::vector<Culprit> culprits;
+  culprits.reserve(waits.size());
   for (const Wait& wait : waits) culprits.push_back(wait.who);
   return WithCulprits(absl::DeadlineExceededError(
                           waits.empty() ? text : absl::StrCat(text, "; ", JoinWaits(waits))),

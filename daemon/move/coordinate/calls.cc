@@ -250,7 +250,7 @@ bool Calls::AnswerInDoubt(Session& session, const std::string& why) {
   const LocalAttempt* attempt = attempts_.Staged(session, version);
   if (attempt == nullptr) return false;
   if (state_.connected && !attempt->orphan) session.late_receives.insert(version);
-  ReceiveResult result = Failed<ReceiveResult>(
+  auto result = Failed<ReceiveResult>(
       WithCulprits(absl::UnavailableError(absl::StrCat("staged version ", version.value(),
                                                        ", outcome unknown: ", why)),
                    state_.LeaderCulprit(Culprit::Reason::kLate, "decide",
