@@ -86,7 +86,7 @@ absl::Status SessionClaims::Claim(int fd, MemoryClaim claim) {
   if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "memory: fstat");
   const MemoryClaims::File file{info.st_dev, info.st_ino};
   bool waits = false;
-  const absl::Status taken = Take(file, claim, waits);
+  absl::Status taken = Take(file, claim, waits);
   if (!waits) return taken;
   waiting_.push_back({file, std::move(claim)});
   return absl::OkStatus();
