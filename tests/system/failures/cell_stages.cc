@@ -71,6 +71,9 @@ std::string CellRun::Deadline(const std::string& worker) const {
   }
   // engine0/0 comes late, and may well be let in: engine1 has the version.
   const bool late_rank = cell_.victim == Victim::kRollout && cell_.stage == Stage::kOffered;
+  const bool back_in_time = cell_.victim == Victim::kRolloutDaemon && cell_.fault == Fault::kCut &&
+                            cell_.stage == Stage::kOffered;
+  if (back_in_time && worker == "engine0/0") return "1500";
   if (late_rank && (worker == "engine0/0" || (stops && worker == "engine0/1"))) return "1500";
   const bool own = cell_.victim == Victim::kRolloutDaemon && cell_.stage == Stage::kMovingMiddle;
   if (stops && own && worker == "engine0/0") return "2500";

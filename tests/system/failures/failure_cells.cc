@@ -149,7 +149,7 @@ const std::vector<Block>& Blocks() {
       {kRolloutDaemon,
        kCut,
        {{{kRegistering}, "-", "OK", "-", "-", ""},
-        {{kOffered}, kN1, "UNAVAILABLE", kN1, "OK", "old"},
+        {{kOffered}, kN1, "UNAVAILABLE | DEADLINE_EXCEEDED engine0/0", kN1, "OK", "old"},
         {{kPrepared}, kN1, kNoLeader, kN1, "OK", "old"},
         {kMoving, kN1, kNoLeader, kN1, "OK", "invalid"},
         {{kStaged}, kN1, kUndecided, kN1, "OK", "invalid"},
