@@ -119,11 +119,10 @@ v1::ClientMessage AttachMessage(const std::string& buffer, const BufferMemory& m
 }
 
 /// What the daemon says of a version in doubt; anything else it says of memory is not its to say.
-HeldMemory Decided(const HeldMemory& held, const v1::JoinReply& reply) {
+HeldMemory HeldAfter(const HeldMemory& held, const v1::JoinReply& reply) {
   if (held.state != WB_MEMORY_IN_DOUBT || reply.outcome_version() != held.version) return held;
-  if (reply.outcome() == v1::MEMORY_VALID) return {WB_MEMORY_VALID, held.version, 0};
-  if (reply.outcome() == v1::MEMORY_INVALID) return {WB_MEMORY_INVALID, 0, 0};
-  return held;
+  const bool committed = reply.outcome() == v1::MEMORY_VALID;
+  return committed || reply.outcome() == v1::MEMORY_INVALID ? Decided(held, committed) : held;
 }
 
 /// All of a join's messages, in order; the id of the last.
@@ -209,7 +208,7 @@ Result<OpenedSession> OpenSession(const Enrolment& enrolment,
   Result<v1::JoinReply> reply = AwaitJoin(*door, posted, deadline);
   if (!reply.ok()) return named(reply.error());
   return OpenedSession{std::move(*door), reply->session(), reply->node(), reply->incarnation(),
-                       Decided(held, *reply)};
+                       HeldAfter(held, *reply)};
 }
 
 }  // namespace wb::client

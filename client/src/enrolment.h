@@ -34,6 +34,12 @@ struct HeldMemory {
   std::uint64_t attempt = 0;  // by which it came, when in doubt
 };
 
+/// What memory holds once it is known whether the version that it holds in doubt has committed.
+inline HeldMemory Decided(const HeldMemory& held, bool committed) {
+  return committed ? HeldMemory{WB_MEMORY_VALID, held.version, 0}
+                   : HeldMemory{WB_MEMORY_INVALID, 0, 0};
+}
+
 /// Everything a worker brings when it joins, and joins again. Immutable.
 struct Enrolment {
   WorkerIdentity identity;

@@ -375,8 +375,7 @@ void Session::TakeOutcome(const v1::DaemonMessage& notice) {
   const v1::OutcomeNotice& outcome = notice.outcome();
   if (held_.state != WB_MEMORY_IN_DOUBT || outcome.version() != held_.version) return;
   if (!notice.has_outcome()) return;
-  Hold(outcome.committed() ? HeldMemory{WB_MEMORY_VALID, held_.version, 0}
-                           : HeldMemory{WB_MEMORY_INVALID, 0, 0});
+  Hold(Decided(held_, outcome.committed()));
 }
 
 Result<void> Session::AcceptGo(std::uint64_t version, Deadline deadline) {

@@ -380,13 +380,13 @@ void LocalAttempts::LeaderLost() {
 
 void LocalAttempts::Resolve(Session& session, bool committed) {
   session.memory = committed ? MemoryState::kValid : MemoryState::kInvalid;
-  for (const auto& [id, attempt] : state_.attempts) {
-    if (attempt.id != session.attempt || !committed) continue;
-    NoteCommit(attempt);
-    const auto plan = state_.plans.find({attempt.job, attempt.group});
-    if (plan == state_.plans.end() || !session.receive.has_value()) continue;
-    if (session.receive->version != attempt.version) continue;
-    session.receive->bytes += plan->second.BytesOf(session.name()).received;
+  if (const LocalAttempt* attempt = Find(session.attempt); committed && attempt != nullptr) {
+    NoteCommit(*attempt);
+    const auto plan = state_.plans.find({attempt->job, attempt->group});
+    const bool waits = session.receive.has_value() && session.receive->version == attempt->version;
+    if (waits && plan != state_.plans.end()) {
+      session.receive->bytes += plan->second.BytesOf(session.name()).received;
+    }
   }
   ReviewOrphans();
 }
