@@ -48,6 +48,10 @@ class ClusterServer::Service final : public v1::ClusterService::CallbackService 
   void Close(PeerId peer, const absl::Status& status);
   void Shutdown(std::chrono::system_clock::time_point deadline);
   std::uint64_t refused() const { return refused_.load() + intake_.stale_parts(); }
+  std::size_t silent() {
+    const MutexLock lock(mu_);
+    return silent_.size();
+  }
 
   grpc::ServerBidiReactor<v1::ClusterRequest, v1::ClusterReply>* Attach(
       grpc::CallbackServerContext* context) override;
@@ -414,6 +418,10 @@ void ClusterServer::Shutdown(std::chrono::system_clock::time_point deadline) {
 
 std::uint64_t ClusterServer::refused() const {
   return service_->refused();
+}
+
+std::size_t ClusterServer::silent() const {
+  return service_->silent();
 }
 
 }  // namespace wb

@@ -41,6 +41,8 @@ class ClusterServer final : public PeerLinks {
   void Shutdown(std::chrono::system_clock::time_point deadline);
   /// Messages of other terms.
   std::uint64_t refused() const;
+  /// Streams that have not said hello yet.
+  std::size_t silent() const;
 
  private:
   class Service;

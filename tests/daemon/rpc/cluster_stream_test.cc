@@ -330,8 +330,12 @@ TEST_CASE("Streams that say nothing are bounded, with the number", "[rpc][cluste
   std::deque<Silent> silent;
   for (int i = 0; i < 1024; ++i) {
     Silent& one = silent.emplace_back();
+    one.context.set_deadline(std::chrono::system_clock::now() +
+                             test::Slack(std::chrono::seconds(10)));
     one.stream = stub->Attach(&one.context);
   }
+  // They arrive when gRPC's threads come to them, which may be after a stream of another connection.
+  REQUIRE(leader.thread.Becomes([&] { return leader.server.silent() == 1024; }));
   RawStream one_more(leader.server.address());
   const grpc::Status status = one_more.End();
   REQUIRE(status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
