@@ -106,7 +106,12 @@ absl::StatusOr<std::uint64_t> ReadInteger(const YAML::Node& value,
   return number;
 }
 
-absl::StatusOr<std::chrono::milliseconds> ReadDuration(const YAML::Node& value) {
+constexpr std::uint64_t kLeastMs = 100;
+/// Below it, the pings between daemons could not keep what timeouts.peer promises.
+constexpr std::uint64_t kLeastPeerMs = 400;
+
+absl::StatusOr<std::chrono::milliseconds> ReadDuration(const YAML::Node& value,
+                                                       std::uint64_t least_ms = kLeastMs) {
   constexpr std::uint64_t kMostMs = 3'600'000;
   WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
   std::uint64_t number = 0;
@@ -115,8 +120,8 @@ absl::StatusOr<std::chrono::milliseconds> ReadDuration(const YAML::Node& value) 
   const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
   const bool known = unit == "ms" || unit == "s";
   const std::uint64_t scale = unit == "s" ? 1000 : 1;
-  if (error != std::errc() || !known || number > kMostMs / scale || number * scale < 100) {
-    return Want(text, "a time from 100ms to 3600s, as 500ms or 10s");
+  if (error != std::errc() || !known || number > kMostMs / scale || number * scale < least_ms) {
+    return Want(text, absl::StrCat("a time from ", least_ms, "ms to 3600s, as 500ms or 10s"));
   }
   return std::chrono::milliseconds(number * scale);
 }
@@ -211,7 +216,8 @@ Readers ReadersInto(DaemonOptions& o) {
        }},
       {"timeouts.drain", [&o](const Node& v) { return Assign(o.timeouts_drain, ReadDuration(v)); }},
       {"timeouts.start", [&o](const Node& v) { return Assign(o.timeouts_start, ReadDuration(v)); }},
-      {"timeouts.peer", [&o](const Node& v) { return Assign(o.timeouts_peer, ReadDuration(v)); }},
+      {"timeouts.peer",
+       [&o](const Node& v) { return Assign(o.timeouts_peer, ReadDuration(v, kLeastPeerMs)); }},
       {"timeouts.rejoin",
        [&o](const Node& v) { return Assign(o.timeouts_rejoin, ReadDuration(v)); }},
       {"timeouts.decision",

@@ -12,11 +12,11 @@
 
 namespace wb {
 
-/// Which rollout groups of a job start and die again and again. A restart is a rank that was lost
-/// without saying that it leaves, while its group was whole, and joins as another process; whole
-/// groups that die together count once, and a stream that was cut counts for nothing. Two versions
-/// received in a row clear a group. With `retire_after` restarts it is retired: its Joins are
-/// refused, and nobody waits for it. Loop-confined.
+/// Which rollout groups of a job start and die again and again. A restart is a rank that was lost,
+/// whether or not it said why, while its group was whole, and joins as another process; whole
+/// groups that die together count once. A stream that was cut counts for nothing, and so does a
+/// rank whose daemon drained. Two versions received in a row clear a group. With `retire_after`
+/// restarts it is retired: its Joins are refused, and nobody waits for it. Loop-confined.
 class Retirement {
  public:
   /// Of groups that were lost and are not retired, so many are remembered.

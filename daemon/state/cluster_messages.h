@@ -81,7 +81,7 @@ struct RegisterWorker {
 struct UnregisterWorker {
   SessionId session;
   std::string reason;
-  bool left = false;  // in order: it, or its daemon, said that it leaves
+  bool left = false;  // in order: its daemon drains, or its Join came to nothing
 };
 
 /// What a trainer rank says of a version besides its number.

@@ -151,6 +151,8 @@ TEST_CASE("What is wrong is refused with its line and key", "[options]") {
       {least + "copy_threads: 0", "copy_threads: '0', want an integer from 1 to 64"},
       {least + "log: {level: loud}", "log.level: 'loud', want trace, debug, info, warn, error"},
       {least + "log: {format: xml}", "log.format: 'xml', want text, json"},
+      {least + "timeouts: {peer: 399ms}",
+       "timeouts.peer: '399ms', want a time from 400ms to 3600s"},
       {least + "run_dir: ''", "run_dir: is empty"},
       {"node: a b\nleader: {listen: '127.0.0.1:0'}\ndata: {interface: lo}",
        "f.yaml:1: node: 'a b', want [A-Za-z0-9._-]+"},

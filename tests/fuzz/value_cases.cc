@@ -51,7 +51,7 @@ int RunOptionsCase(std::span<const std::uint8_t> bytes) {
   RequireInCase(!options->node.empty() && !options->run_dir.empty() &&
                     !options->data_interface.empty() && options->limits_workers >= 1 &&
                     options->limits_workers <= 4096 && options->limits_memory_bytes >= 1 &&
-                    options->timeouts_peer >= std::chrono::milliseconds(100) &&
+                    options->timeouts_peer >= std::chrono::milliseconds(400) &&
                     options->copy_threads >= 1 && options->copy_threads <= 64 &&
                     options->leader_listen.has_value() != options->leader_address.has_value(),
                 "a configuration beyond the limits is accepted");

@@ -1,12 +1,31 @@
 #include "daemon/move/coordinate/held_plan.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "planner/base/status_macros.h"
+#include "planner/lower/chunk_cuts.h"
 
 namespace wb {
+
+namespace {
+
+constexpr std::size_t kNamedTensors = 3;
+
+std::string FirstFew(const std::vector<std::string>& names) {
+  const std::size_t named = std::min(names.size(), kNamedTensors);
+  const auto last = names.begin() + static_cast<std::ptrdiff_t>(named);
+  const std::string first = absl::StrJoin(names.begin(), last, ", ");
+  if (names.size() == named) return first;
+  return absl::StrCat(first, " and ", names.size() - named, " more");
+}
+
+}  // namespace
 
 HeldPlan::HeldPlan(PlanPart part, std::string node, std::uint64_t chunk_bytes)
     : part_(std::move(part)), node_(std::move(node)), chunk_bytes_(chunk_bytes) {
@@ -23,6 +42,37 @@ HeldPlan::HeldPlan(PlanPart part, std::string node, std::uint64_t chunk_bytes)
 WorkerBytes HeldPlan::BytesOf(const WorkerName& name) const {
   const auto found = bytes_.find(name);
   return found == bytes_.end() ? WorkerBytes{} : found->second;
+}
+
+std::string HeldPlan::Describe(const FailedChunk& chunk) const {
+  for (const Pair& pair : pairs_) {
+    const WorkerName& src = worker(pair.src).name;
+    const WorkerName& dst = worker(pair.dst).name;
+    if (StreamNumber(src.rank, dst.rank) != chunk.stream) continue;
+    const std::vector<std::string> tensors = TensorsOf(pair, chunk.chunk);
+    if (tensors.empty()) return "";
+    return absl::StrCat(src.ToString(), " to ", dst.ToString(), ", bytes of ", FirstFew(tensors));
+  }
+  return "";
+}
+
+std::vector<std::string> HeldPlan::TensorsOf(const Pair& pair, std::uint32_t chunk) const {
+  std::vector<std::uint64_t> move_bytes;
+  for (const Move& move : pair.moves) move_bytes.push_back(move.bytes);
+  const absl::StatusOr<std::vector<std::uint64_t>> sizes = CutChunks(move_bytes, chunk_bytes_);
+  if (!sizes.ok() || chunk >= sizes->size()) return {};
+  const std::uint64_t begin =
+      std::accumulate(sizes->begin(), sizes->begin() + chunk, std::uint64_t{0});
+  const std::uint64_t end = begin + (*sizes)[chunk];
+  std::vector<std::string> names;
+  std::uint64_t at = 0;
+  for (const Move& move : pair.moves) {
+    const std::string& name = part_.tensors[move.tensor.value()].name;
+    const bool carried = at < end && at + move.bytes > begin;
+    if (carried && (names.empty() || names.back() != name)) names.push_back(name);
+    at += move.bytes;
+  }
+  return names;
 }
 
 absl::StatusOr<AttemptWork> HeldPlan::Bind(const PrepareAttempt& message,

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 
 #include "daemon/move/attempt_work.h"
+#include "daemon/move/failed_chunk.h"
 #include "daemon/state/cluster_messages.h"
 #include "planner/lower/plan_part.h"
 #include "planner/lower/schedule.h"
@@ -44,6 +45,9 @@ class HeldPlan {
 
   const PlanPart& part() const { return part_; }
   WorkerBytes BytesOf(const WorkerName& name) const;
+  /// "policy/0 to engine0/1, bytes of q, k and 3 more": whose bytes, and of which tensors, a chunk
+  /// carries. Empty for a chunk that the plan does not have here.
+  std::string Describe(const FailedChunk& chunk) const;
 
   /// The work that `message` asks of this daemon. FAILED_PRECONDITION when anything is stale: a
   /// worker without session here, another incarnation or epoch (both numbers named), another
@@ -66,6 +70,8 @@ class HeldPlan {
     std::map<StreamEnd, Lowered> ends;
   };
 
+  /// Names of the tensors of a chunk of the pair, in plan order, each once.
+  std::vector<std::string> TensorsOf(const Pair& pair, std::uint32_t chunk) const;
   const PlanWorker& worker(WorkerIndex index) const { return part_.workers[index.value()]; }
   absl::Status CheckWorkers(const PrepareAttempt& message, const LocalWorkers& workers) const;
   absl::Status CheckPeers(const PrepareAttempt& message) const;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "daemon/move/failed_chunk.h"
 #include "daemon/state/seconds.h"
 #include "planner/base/status_macros.h"
 
@@ -298,7 +299,13 @@ void LocalAttempts::OnMeasured(AttemptId id, const AttemptTimes& times) {
 }
 
 void LocalAttempts::OnFailed(AttemptId id, const absl::Status& status) {
-  if (LocalAttempt* attempt = Find(id); attempt != nullptr) Fail(*attempt, status);
+  LocalAttempt* attempt = Find(id);
+  if (attempt == nullptr) return;
+  const auto& [told, chunk] = TakeFailedChunk(status);
+  const auto plan = state_.plans.find({attempt->job, attempt->group});
+  if (!chunk.has_value() || plan == state_.plans.end()) return Fail(*attempt, told);
+  const std::string what = plan->second.Describe(*chunk);
+  Fail(*attempt, what.empty() ? told : Reworded(told, absl::StrCat(what, ": ", told.message())));
 }
 
 void LocalAttempts::Fail(LocalAttempt& attempt, const absl::Status& status) {

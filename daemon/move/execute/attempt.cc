@@ -1,6 +1,10 @@
 #include "daemon/move/execute/attempt.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+
+#include "planner/model/culprit.h"
 
 namespace wb {
 
@@ -25,7 +29,19 @@ const char* ToString(AttemptState state) {
 }
 
 absl::Status Prefixed(const absl::Status& status, const std::string& what) {
-  return {status.code(), absl::StrCat(what, ": ", status.message())};
+  return Reworded(status, absl::StrCat(what, ": ", status.message()));
+}
+
+absl::Status PrefixedWithPeer(const absl::Status& status,
+                              const std::string& node,
+                              const std::string& what) {
+  absl::Status prefixed = Prefixed(status, what);
+  if (!absl::IsUnavailable(status)) return prefixed;
+  Culprit gone;
+  gone.reason = Culprit::Reason::kGone;
+  gone.node = node;
+  gone.stage = "move";
+  return WithCulprits(std::move(prefixed), {&gone, 1});
 }
 
 }  // namespace wb

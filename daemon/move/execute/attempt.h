@@ -34,6 +34,10 @@ const char* ToString(AttemptState state);
 
 /// The status with "what: " in front of its text.
 absl::Status Prefixed(const absl::Status& status, const std::string& what);
+/// Likewise, of something between us and the daemon of `node`: UNAVAILABLE names that as gone.
+absl::Status PrefixedWithPeer(const absl::Status& status,
+                              const std::string& node,
+                              const std::string& what);
 
 constexpr bool CanStep(AttemptState from, AttemptState to) {
   using enum AttemptState;

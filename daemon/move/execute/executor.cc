@@ -37,7 +37,8 @@ void FailIfSending(Attempt& attempt, EndpointId endpoint, const absl::Status& st
   for (const OutLane& out : attempt.lanes) {
     if (out.lane == nullptr || out.lane->endpoint != endpoint) continue;
     if (out.streams.empty() && out.in_flight == 0) continue;  // it has done its work
-    attempt.Fail(Prefixed(status, absl::StrCat("connection to ", out.peer.node, " failed")));
+    attempt.Fail(PrefixedWithPeer(status, out.peer.node,
+                                  absl::StrCat("connection to ", out.peer.node, " failed")));
   }
 }
 
@@ -47,7 +48,8 @@ void FailIfAwaiting(Attempt& attempt, EndpointId endpoint, const absl::Status& s
     const auto& known = peer.endpoints;
     if (std::find(known.begin(), known.end(), endpoint) == known.end()) continue;
     if (peer.awaited_bytes == 0) continue;
-    attempt.Fail(Prefixed(status, absl::StrCat("connection from ", peer.node, " failed with ",
+    attempt.Fail(PrefixedWithPeer(status, peer.node,
+                                  absl::StrCat("connection from ", peer.node, " failed with ",
                                                peer.awaited_bytes, " bytes to come")));
   }
 }

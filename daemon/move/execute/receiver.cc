@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "daemon/move/failed_chunk.h"
 #include "planner/base/status_macros.h"
 
 namespace wb {
@@ -13,8 +14,10 @@ namespace {
 absl::Status Named(const absl::Status& status, const Operation& operation) {
   const Incoming& in = operation.attempt->in[operation.stream];
   const std::string& node = operation.attempt->in_peers[in.peer].node;
-  return Prefixed(
-      status, absl::StrCat("chunk ", operation.chunk, " of stream ", in.number, " from ", node));
+  const absl::Status named = PrefixedWithPeer(
+      status, node,
+      absl::StrCat("chunk ", operation.chunk, " of stream ", in.number, " from ", node));
+  return WithFailedChunk(named, {in.number, operation.chunk});
 }
 
 bool IsPeer(const Attempt& attempt, Incarnation sender) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "daemon/move/chunk_header.h"
+#include "daemon/move/failed_chunk.h"
 
 namespace wb {
 namespace {
@@ -14,11 +15,14 @@ namespace {
 absl::Status Named(const absl::Status& status, const Operation& operation) {
   const std::string& node = operation.lane->peer.node;
   if (operation.phase == Operation::Phase::kHelloOut) {
-    return Prefixed(status, absl::StrCat("connecting to ", node));
+    return PrefixedWithPeer(status, node, absl::StrCat("connecting to ", node));
   }
   const Outgoing& out = operation.attempt->out[operation.stream];
-  return Prefixed(status, absl::StrCat("chunk ", operation.chunk, " of stream ", out.number, " to ",
-                                       node, " was not sent"));
+  const absl::Status named =
+      PrefixedWithPeer(status, node,
+                       absl::StrCat("chunk ", operation.chunk, " of stream ", out.number, " to ",
+                                    node, " was not sent"));
+  return WithFailedChunk(named, {out.number, operation.chunk});
 }
 
 }  // namespace

@@ -359,6 +359,54 @@ TEST_CASE("a failure is told once, and its end when nothing moves any more",
   REQUIRE((*receivers.calls[0])->status.code() == absl::StatusCode::kDataLoss);
 }
 
+TEST_CASE("a chunk that failed is told by its workers and tensors",
+          "[control][coordinator][field][case-89]") {
+  DaemonWorld world;
+  Receivers receivers(world);
+  world.stages = false;
+  world.Say(PrepareFor("n1", 1));
+  world.Settle();
+  world.Say(GoAttempt{kAttempt});
+  const FailedChunk of_one{StreamNumber(1, 0), 0};
+  SECTION("of the plan") {
+    world.coordinator().OnFailed(
+        kAttempt, WithFailedChunk(absl::DataLossError("chunk 0 of stream 65536 from n0"), of_one));
+    REQUIRE(Text(world.Take<AttemptFailed>().at(0).status) ==
+            "policy/1 to engine0/0, bytes of w: chunk 0 of stream 65536 from n0");
+  }
+  SECTION("of none that the plan has: what the mover said") {
+    const FailedChunk none =
+        GENERATE_COPY(FailedChunk{of_one.stream, 9}, FailedChunk{StreamNumber(7, 0), 0});
+    world.coordinator().OnFailed(kAttempt, WithFailedChunk(absl::DataLossError("a chunk"), none));
+    REQUIRE(Text(world.Take<AttemptFailed>().at(0).status) == "a chunk");
+  }
+}
+
+TEST_CASE("a chunk of many tensors is described by the first few",
+          "[control][coordinator][field][case-89]") {
+  PrepareAttempt message = PrepareFor("n1", 1);
+  PlanPart& part = *message.plan;
+  const Move move = part.moves.front();
+  part.moves.clear();
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    part.tensors.push_back({"w" + std::to_string(i), part.tensors.front().dtype, {8}});
+    Move another = move;
+    another.tensor = TensorId(static_cast<std::uint32_t>(part.tensors.size() - 1));
+    another.bytes = 16;
+    part.moves.insert(part.moves.end(), 2, another);  // two moves of each
+  }
+  const std::string pair = part.workers.at(move.src.value()).name.ToString() + " to " +
+                           part.workers.at(move.dst.value()).name.ToString() + ", bytes of ";
+  const std::uint32_t stream = StreamNumber(part.workers.at(move.src.value()).name.rank,
+                                            part.workers.at(move.dst.value()).name.rank);
+  REQUIRE(HeldPlan(part, "n1", 1024).Describe({stream, 0}) == pair + "w0, w1, w2 and 2 more");
+  const HeldPlan small(part, "n1", 48);  // chunks end amid tensors
+  REQUIRE(small.Describe({stream, 0}) == pair + "w0, w1");
+  REQUIRE(small.Describe({stream, 1}) == pair + "w1, w2");
+  REQUIRE(small.Describe({stream, 3}) == pair + "w4");
+  REQUIRE(small.Describe({stream, 4}).empty());
+}
+
 TEST_CASE("go and commit are taken in their turn only", "[control][coordinator]") {
   DaemonWorld world;
   Receivers receivers(world);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "planner/base/fd_handle.h"
+#include "planner/model/culprit.h"
 #include "tests/daemon/move/move_pair.h"
 #include "tests/daemon/move/move_world.h"
 #include "tests/support/catch.h"
@@ -37,6 +38,15 @@ void RequireRemovable(MoveNode& node) {
 
 std::string FailureText(const MoveNode& node) {
   return std::string(FailureOf(node, AttemptId(1)).message());
+}
+
+/// The failure of attempt 1 names the daemon of `peer` as the one that is gone.
+void RequireGone(const MoveNode& node, const std::string& peer) {
+  const std::vector<Culprit> culprits = CulpritsOf(FailureOf(node, AttemptId(1)));
+  REQUIRE(culprits.size() == 1);
+  REQUIRE(culprits.front().reason == Culprit::Reason::kGone);
+  REQUIRE(culprits.front().node == peer);
+  REQUIRE(culprits.front().stage == "move");
 }
 
 TEST_CASE("a payload damaged on its way fails the attempt with its chunk's name", "[move]") {
@@ -139,6 +149,7 @@ TEST_CASE("a peer that goes away fails the attempt by its name", "[move]") {
     pair.world.Remove(pair.r);
     pair.world.DriveUntil([&] { return !FailureOf(pair.t, AttemptId(1)).ok(); });
     REQUIRE_THAT(FailureText(pair.t), Contains(" r"));
+    RequireGone(pair.t, "r");
     pair.t.executor->Abort(AttemptId(1));
     pair.world.DriveUntil([&] { return Has(pair.t.events.ended, AttemptId(1)); });
     RequireRemovable(pair.t);
@@ -147,6 +158,7 @@ TEST_CASE("a peer that goes away fails the attempt by its name", "[move]") {
     pair.world.Remove(pair.t);
     pair.world.DriveUntil([&] { return !FailureOf(pair.r, AttemptId(1)).ok(); });
     REQUIRE_THAT(FailureText(pair.r), Contains("connection from t failed"));
+    RequireGone(pair.r, "t");
     pair.r.executor->Abort(AttemptId(1));
     pair.world.DriveUntil([&] { return Has(pair.r.events.ended, AttemptId(1)); });
     RequireRemovable(pair.r);
