@@ -11,6 +11,7 @@
 
 #include <grpcpp/client_context.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "weightbridge/v1/status.grpc.pb.h"
 
@@ -53,6 +54,10 @@ void AwaitThat(const std::string& what, std::chrono::milliseconds bound, const C
   }
 }
 
+bool IsTrainer(const std::string& worker) {
+  return absl::StartsWith(worker, "policy/");
+}
+
 // Engines are killed again and again here, and are to come back.
 constexpr const char* kNoRetirement = ", retire_after: 0";
 
@@ -73,7 +78,8 @@ Cluster::Cluster(Options options) : options_(std::move(options)) {
             .first;
     Replace(worker->first);
   };
-  add("policy", 0, 1, "n0");
+  add("policy", 0, options_.trainers, "n0");
+  if (options_.trainers > 1) add("policy", 1, options_.trainers, "n2");
   add("engine0", 0, 2, "n1");
   add("engine0", 1, 2, "n2");
   add("engine1", 0, 1, "n2");
@@ -124,22 +130,28 @@ void Cluster::Replace(const std::string& name) {
   if (joined.at("code") != "OK") throw std::runtime_error(name + ": " + joined.dump());
 }
 
+std::size_t Cluster::rollouts() const {
+  return workers_.size() - static_cast<std::size_t>(options_.trainers);
+}
+
 bool Cluster::KnowsRollouts() {
   const auto listed =
       Query(daemon("lead").process(), &v1::StatusService::Stub::ListWorkers, v1::WorkersRequest());
   if (!listed.has_value()) return false;
   std::size_t trainers = 0;
   for (const v1::WorkerStatus& worker : listed->workers()) trainers += worker.group() == "policy";
-  return static_cast<std::size_t>(listed->workers_size()) - trainers == workers_.size() - 1;
+  return static_cast<std::size_t>(listed->workers_size()) - trainers == rollouts();
 }
 
 std::string Cluster::Deliver(std::uint64_t version) {
   const std::string call = absl::StrCat(version, " ", Slack(kPatience).count());
   for (auto& [name, worker] : workers_) {
-    if (name != "policy/0") worker.Tell("take " + call);
+    if (!IsTrainer(name)) worker.Tell("take " + call);
   }
   AwaitThat("the leader knows all rollouts", kPatience, [this] { return KnowsRollouts(); });
-  worker("policy/0").Tell("publish " + call);
+  for (auto& [name, worker] : workers_) {
+    if (IsTrainer(name)) worker.Tell("publish " + call);
+  }
   std::string faults;
   for (auto& [name, worker] : workers_) {
     nlohmann::json said = worker.Await(kPatience);

@@ -12,14 +12,15 @@
 namespace wb::test {
 
 /// Four daemons and their workers: "lead" leads and has none, n0 has the trainer policy/0, n1
-/// engine0/0, n2 engine0/1 and engine1/0. All in processes; daemons are held ones. What does not
-/// come about in time is thrown.
+/// engine0/0, n2 engine0/1 and engine1/0, and policy/1 where there are two trainers. All in
+/// processes; daemons are held ones. What does not come about in time is thrown.
 class Cluster {
  public:
   struct Options {
     std::int64_t bytes = 0;  // of the tensor that moves
     std::string more = {};   // of each daemon's configuration
     std::string transports = "tcp";
+    int trainers = 1;  // or 2
   };
   /// All run, and all workers have joined.
   explicit Cluster(Options options);
@@ -30,9 +31,9 @@ class Cluster {
 
   /// Starts a daemon that has ended; a leader at the address of the one before.
   void Restart(const std::string& node);
-  /// Waits until a daemon has lost its leader, or has one.
   /// Stops a process, and returns when none of its threads runs any more.
   static void Stop(pid_t process);
+  /// Waits until a daemon has lost its leader, or has one.
   void AwaitLeader(const std::string& node, bool connected);
   /// Starts a worker that has ended, as another process, and has it join.
   void Replace(const std::string& worker);
@@ -48,6 +49,7 @@ class Cluster {
 
  private:
   void AddDaemon(const std::string& node, const std::string& leader);
+  std::size_t rollouts() const;
 
   const Options options_;
   const TempFolder folder_;

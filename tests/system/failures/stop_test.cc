@@ -1,4 +1,4 @@
-// A daemon that is told to end.
+// What ends amid a transfer: a daemon or a trainer that is told to, one trainer of two.
 
 #include <chrono>
 #include <csignal>
@@ -70,6 +70,42 @@ TEST_CASE("A trainer that is to stop amid a transfer leaves nobody with half a v
   }
   cluster.daemon("n1").Order("release");
   cluster.Replace("policy/0");
+  REQUIRE(cluster.Deliver(3).empty());
+}
+
+TEST_CASE("A trainer that dies amid a transfer is named to the other trainers within two seconds",
+          "[system][failures]") {
+  const std::string victim = GENERATE("policy/0", "policy/1");
+  const std::string other = victim == "policy/0" ? "policy/1" : "policy/0";
+  const int signal = GENERATE(SIGKILL, SIGTERM);
+  Cluster cluster({.bytes = 6 << 20, .more = "timeouts: {peer: 5s}\n", .trainers = 2});
+  REQUIRE(cluster.Deliver(1).empty());
+  cluster.daemon("n1").Order("payload hold 1");
+  for (const char* rollout : {"engine0/0", "engine0/1", "engine1/0"}) {
+    cluster.worker(rollout).Tell("take 2 60000");
+  }
+  for (const std::string& trainer : {victim, other}) {
+    cluster.worker(trainer).Tell("publish 2 60000");
+  }
+  cluster.daemon("n1").AwaitReached("payload");
+  cluster.AwaitDelivery(2, "engine1", "committed");
+  cluster.worker(victim).Signal(signal);
+  const nlohmann::json said = cluster.worker(other).Await(2s);
+  CAPTURE(victim, signal, said.dump());
+  REQUIRE(said.at("code") == "UNAVAILABLE");
+  REQUIRE(absl::StrContains(said.at("text").get<std::string>(), victim + " (node "));
+  REQUIRE(cluster.worker(victim).Await(5s).at("code") == "gone");
+  for (const char* rollout : {"engine0/0", "engine0/1", "engine1/0"}) {
+    const bool whole = std::string(rollout) == "engine1/0";
+    nlohmann::json ended = cluster.worker(rollout).Await(2s);
+    if (ended.at("call") == "offered") ended = cluster.worker(rollout).Await(2s);
+    CAPTURE(rollout, ended.dump());
+    REQUIRE((ended.at("code") == "OK") == whole);
+    REQUIRE(ended.at("as_said") == true);
+    if (!whole) REQUIRE(absl::StrContains(ended.at("text").get<std::string>(), victim + " (node "));
+  }
+  cluster.daemon("n1").Order("release");
+  cluster.Replace(victim);
   REQUIRE(cluster.Deliver(3).empty());
 }
 
