@@ -95,7 +95,7 @@ class EmptyBoxes {
   }
 
   const std::vector<Tensor>& tensors_;
-  const std::vector<Param>& params_;
+  const SharedList<Param>& params_;
   v1::Worker& wire_;
   std::vector<bool> unfilled_;  // per param
   std::vector<bool> spare_;     // per tensor: no piece names it

@@ -95,16 +95,17 @@ absl::StatusOr<Layout> BindLayout(const Registration& registration, const PlanPa
     bound[t] = found->second;
   }
   Layout layout = registration.layout;
-  layout.pieces.clear();
+  std::vector<Piece> pieces;
   for (const Piece& piece : registration.layout.pieces) {
     const std::optional<TensorId> id = bound[piece.tensor.value()];
     if (!id.has_value()) continue;
-    layout.pieces.push_back(piece);
-    layout.pieces.back().tensor = *id;
+    pieces.push_back(piece);
+    pieces.back().tensor = *id;
   }
-  std::stable_sort(layout.pieces.begin(), layout.pieces.end(), [](const Piece& a, const Piece& b) {
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::tie(a.tensor, a.box) < std::tie(b.tensor, b.box);
   });
+  layout.pieces = std::move(pieces);
   return layout;
 }
 

@@ -7,6 +7,7 @@
 #include "planner/model/box.h"
 #include "planner/model/dtype.h"
 #include "planner/model/ids.h"
+#include "planner/model/shared_list.h"
 
 namespace wb {
 
@@ -65,14 +66,15 @@ struct Buffer {
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
-/// All shards of one worker. Immutable value made by the door (proto/convert).
+/// All shards of one worker. Immutable value made by the door (proto/convert) or generated from a
+/// deployment; workers that hold the same may share their tables.
 struct Layout {
   Role role = Role::kTrainer;
   WorkerName name;
   std::string node;
-  std::vector<Buffer> buffers;
-  std::vector<Param> params;
-  std::vector<Piece> pieces;  // ordered by (tensor, box), non-empty boxes only
+  SharedList<Buffer> buffers;
+  SharedList<Param> params;
+  SharedList<Piece> pieces;  // ordered by (tensor, box), non-empty boxes only
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 

@@ -50,8 +50,9 @@ std::uint64_t HeapBytes(const std::vector<T>& parts) {
 
 std::uint64_t MemoryBytes(const Registration& registration) {
   const Layout& layout = registration.layout;
-  return sizeof(Registration) + HeapBytes(registration.tensors) + HeapBytes(layout.buffers) +
-         HeapBytes(layout.params) + HeapBytes(layout.pieces);
+  return sizeof(Registration) + HeapBytes(registration.tensors) +
+         HeapBytes(layout.buffers.items()) + HeapBytes(layout.params.items()) +
+         HeapBytes(layout.pieces.items());
 }
 
 }  // namespace wb

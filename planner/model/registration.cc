@@ -201,7 +201,7 @@ class JobBuilder {
       ids.push_back(declared_.find(absl::string_view(tensor.name))->second.id);
     }
     Layout layout = registration.layout;
-    for (Piece& piece : layout.pieces) piece.tensor = ids[piece.tensor.value()];
+    for (Piece& piece : layout.pieces.Edit()) piece.tensor = ids[piece.tensor.value()];
     return layout;
   }
 

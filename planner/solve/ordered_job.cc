@@ -51,8 +51,9 @@ OrderedJob::OrderedJob(const Job& job) : given_(&job) {
   }
   for (const WorkerIndex worker : workers_) {
     Layout& layout = copy_->layouts.emplace_back(job.layout(worker));
-    for (Piece& piece : layout.pieces) piece.tensor = renumbered[piece.tensor.value()];
-    std::stable_sort(layout.pieces.begin(), layout.pieces.end(), PieceBefore);
+    std::vector<Piece>& pieces = layout.pieces.Edit();
+    for (Piece& piece : pieces) piece.tensor = renumbered[piece.tensor.value()];
+    std::stable_sort(pieces.begin(), pieces.end(), PieceBefore);
   }
 }
 

@@ -49,7 +49,7 @@ void ParamDoor::Add(const v1::Param& wire) {
   AddPieces(wire, param, geometry);
   const bool unfilled = layout_.pieces.size() == pieces_before && !param.local;
   if (layout_.role == Role::kRollout && unfilled && HasElements(param)) KeepNamed(wire);
-  layout_.params.push_back(std::move(param));
+  layout_.params.Edit().push_back(std::move(param));
 }
 
 void ParamDoor::CheckName(const v1::Param& wire) {
@@ -142,7 +142,7 @@ void ParamDoor::AddPieces(const v1::Param& wire, const Param& param, Geometry ge
     std::optional<Piece> piece = door.Check(wire.pieces(i), i);
     if (!piece.has_value() || !geometry.strides) continue;
     piece->param = index;
-    layout_.pieces.push_back(*std::move(piece));
+    layout_.pieces.Edit().push_back(*std::move(piece));
   }
 }
 
@@ -158,7 +158,7 @@ std::uint32_t ParamDoor::BufferOf(const v1::Param& wire) {
   const auto [entry, added] =
       buffers_.try_emplace(name, static_cast<std::uint32_t>(layout_.buffers.size()));
   if (added) {
-    layout_.buffers.push_back({name, 0});
+    layout_.buffers.Edit().push_back({name, 0});
     params_in_buffer_.push_back(0);
     const auto fault = wire.buffer().empty() ? std::nullopt : NameFault(name);
     if (fault.has_value()) Refuse("name", absl::StrCat("buffer ", Shown(name), " ", *fault));
@@ -179,7 +179,7 @@ bool ParamDoor::Extend(const Param& param) {
                         param.offset_bytes, " does not fit 63 bits"));
     return false;
   }
-  std::uint64_t& bytes = layout_.buffers[param.buffer].bytes;
+  std::uint64_t& bytes = layout_.buffers.Edit()[param.buffer].bytes;
   bytes = std::max(bytes, static_cast<std::uint64_t>(*end));
   return true;
 }

@@ -34,7 +34,7 @@ class WorkerDoor {
     Layout& layout = checked.registration.layout;
     checked.identified = CheckIdentity(layout);
     if (!CheckCounts()) return checked;
-    layout.params.reserve(static_cast<std::size_t>(wire_.params_size()));
+    layout.params.Edit().reserve(static_cast<std::size_t>(wire_.params_size()));
     ParamDoor params(label_, table_, layout, reasons_);
     for (const v1::Param& param : wire_.params()) params.Add(param);
     params.Finish();
@@ -108,7 +108,8 @@ class WorkerDoor {
   }
 
   static void OrderPieces(Layout& layout) {
-    std::sort(layout.pieces.begin(), layout.pieces.end(), [](const Piece& a, const Piece& b) {
+    std::vector<Piece>& pieces = layout.pieces.Edit();
+    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
       return std::tie(a.tensor, a.box, a.param, a.offset_bytes, a.axes) <
              std::tie(b.tensor, b.box, b.param, b.offset_bytes, b.axes);
     });
@@ -125,7 +126,7 @@ class WorkerDoor {
     registration.tensors.reserve(named.size());
     for (const TensorId id : named) registration.tensors.push_back(table_.tensors()[id.value()]);
     auto own = named.begin();
-    for (Piece& piece : registration.layout.pieces) {
+    for (Piece& piece : registration.layout.pieces.Edit()) {
       own = std::find(own, named.end(), piece.tensor);
       piece.tensor = TensorId(static_cast<std::uint32_t>(own - named.begin()));
     }

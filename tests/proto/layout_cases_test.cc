@@ -173,7 +173,7 @@ TEST_CASE("Elements of any size may start at any byte", "[proto][field][case-55]
                                      {"longs", Tensor("INT64", {2})}},
                                     params, params))
                       .job;
-  CHECK(job.layouts[0].buffers == std::vector<Buffer>{{"bucket", 31}});
+  CHECK(job.layouts[0].buffers == SharedList<Buffer>{{"bucket", 31}});
 }
 
 TEST_CASE("Two names on one storage are fine, a third over half of it is not",

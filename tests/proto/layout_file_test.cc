@@ -50,7 +50,7 @@ TEST_CASE("The complete example of the design is a job", "[proto]") {
   REQUIRE(engine.params.size() == 2);
   CHECK(engine.params[0].dtype == Dtype::kBf16);  // its tensors'
   CHECK(engine.params[0].strides == Index{2, 1});
-  CHECK(engine.buffers == std::vector<Buffer>{{"qkv", 80}, {"w", 28}});
+  CHECK(engine.buffers == SharedList<Buffer>{{"qkv", 80}, {"w", 28}});
 }
 
 TEST_CASE("Pieces are placed through at, strides and axes", "[proto]") {
@@ -371,7 +371,7 @@ TEST_CASE("Views of one buffer share it, also where its name is another param's 
   file["workers"][0]["params"][1]["offset_bytes"] = 81;  // odd is fine
   const Job job = Accepted(file).job;
   const Layout& policy = job.layouts[1];
-  CHECK(policy.buffers == std::vector<Buffer>{{"linear_qkv.weight", 105}});
+  CHECK(policy.buffers == SharedList<Buffer>{{"linear_qkv.weight", 105}});
   CHECK(policy.params[1].buffer == 0);
   CHECK(policy.pieces[4].offset_bytes == 81);
 }

@@ -57,12 +57,13 @@ void Scatter(const LocalChunk& chunk, const Bytes& packed, Memory& memory) {
 // The job's layout of a worker, with tied tensors' pieces under the name they travel as.
 Layout Bound(const Job& job, const Plan& plan, WorkerIndex worker) {
   Layout layout = job.layout(worker);
-  for (Piece& piece : layout.pieces) {
+  std::vector<Piece>& pieces = layout.pieces.Edit();
+  for (Piece& piece : pieces) {
     for (const Tie& tie : plan.ties) {
       if (piece.tensor == tie.alias) piece.tensor = tie.target;
     }
   }
-  std::stable_sort(layout.pieces.begin(), layout.pieces.end(), [](const Piece& a, const Piece& b) {
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::tie(a.tensor, a.box) < std::tie(b.tensor, b.box);
   });
   return layout;

@@ -31,7 +31,7 @@ class Buffers {
   std::uint32_t Named(const std::string& name) {
     const auto [found, added] =
         numbers_.try_emplace(name, static_cast<std::uint32_t>(layout_.buffers.size()));
-    if (added) layout_.buffers.push_back({name, 0});
+    if (added) layout_.buffers.Edit().push_back({name, 0});
     return found->second;
   }
 
@@ -156,19 +156,19 @@ Layout JobBuilder::BuildLayout(const WorkerSpec& worker, const std::vector<Tenso
                             : tensors[Find(tensors, spec.pieces.front().tensor).value()].dtype;
     const Index strides = spec.strides.empty() ? RowMajor(spec.shape) : spec.strides;
     const std::uint32_t buffer = buffers.Named(spec.buffer.empty() ? spec.name : spec.buffer);
-    layout.params.push_back(
+    layout.params.Edit().push_back(
         {spec.name, dtype, spec.shape, strides, buffer, spec.offset_bytes, spec.local});
-    layout.buffers[buffer].bytes =
-        std::max(layout.buffers[buffer].bytes,
-                 spec.offset_bytes + BytesOf(EndElement(spec.shape, strides), dtype));
+    std::uint64_t& bytes = layout.buffers.Edit()[buffer].bytes;
+    bytes = std::max(bytes, spec.offset_bytes + BytesOf(EndElement(spec.shape, strides), dtype));
     for (const PieceSpec& piece : spec.pieces) {
       const TensorId id = Find(tensors, piece.tensor);
       if (!IsEmpty(piece)) {
-        layout.pieces.push_back(MakePiece(piece, id, layout.params.back(), number));
+        layout.pieces.Edit().push_back(MakePiece(piece, id, layout.params.back(), number));
       }
     }
   }
-  std::stable_sort(layout.pieces.begin(), layout.pieces.end(), [](const Piece& a, const Piece& b) {
+  std::vector<Piece>& pieces = layout.pieces.Edit();
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::tie(a.tensor, a.box) < std::tie(b.tensor, b.box);
   });
   return layout;

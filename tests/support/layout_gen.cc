@@ -271,7 +271,7 @@ Job ShuffleTables(const Job& job, std::mt19937_64& rng) {
   std::shuffle(order.begin(), order.end(), rng);
   for (std::uint32_t t = 0; t < order.size(); ++t) shuffled.tensors[order[t]] = job.tensors[t];
   for (Layout& layout : shuffled.layouts) {
-    for (Piece& piece : layout.pieces) piece.tensor = TensorId(order[piece.tensor.value()]);
+    for (Piece& piece : layout.pieces.Edit()) piece.tensor = TensorId(order[piece.tensor.value()]);
   }
   std::shuffle(shuffled.layouts.begin(), shuffled.layouts.end(), rng);
   return shuffled;

@@ -157,7 +157,7 @@ absl::Status SessionJoin::SetLayout(absl::StatusOr<CheckedLayout> checked) {
   WB_RETURN_IF_ERROR(checked.status());
   registration_ = std::move(checked->registration);
   contents_ = std::move(checked->contents);
-  const std::vector<Buffer>& wanted = registration_.layout.buffers;
+  const SharedList<Buffer>& wanted = registration_.layout.buffers;
   for (std::size_t i = 0; i < wanted.size(); ++i) index_of_.emplace(wanted[i].name, i);
   buffers_.resize(wanted.size());
   step_ = Step::kBuffers;

@@ -161,9 +161,9 @@ TEST_CASE("a rank that wants nothing commits with its group", "[control][leader]
   const PeerId n2 = world.Attach("n2");
   Registration empty = RolloutRank("engine1", 1, 2, "n2");
   empty.tensors.clear();
-  empty.layout.params.clear();
-  empty.layout.buffers.clear();
-  empty.layout.pieces.clear();
+  empty.layout.params = {};
+  empty.layout.buffers = {};
+  empty.layout.pieces = {};
   REQUIRE(world.Join(nodes.n1, "e0", RolloutRank("engine1", 0, 1, "n1"), 2).ok());
   REQUIRE(world.Join(n2, "e1", empty, 2).ok());
   nodes.PublishAll(1);

@@ -334,7 +334,8 @@ TEST_CASE("Streams that say nothing are bounded, with the number", "[rpc][cluste
                              test::Slack(std::chrono::seconds(10)));
     one.stream = stub->Attach(&one.context);
   }
-  // They arrive when gRPC's threads come to them, which may be after a stream of another connection.
+  // They arrive when gRPC's threads come to them, which may be after a stream of another
+  // connection.
   REQUIRE(leader.thread.Becomes([&] { return leader.server.silent() == 1024; }));
   RawStream one_more(leader.server.address());
   const grpc::Status status = one_more.End();

@@ -26,7 +26,7 @@ Registration RegistrationOf(const Job& job, const Layout& layout) {
   for (const Piece& piece : layout.pieces) named.insert(piece.tensor);
   const std::vector<TensorId> ids(named.begin(), named.end());
   for (const TensorId id : ids) registration.tensors.push_back(job.tensor(id));
-  for (Piece& piece : registration.layout.pieces) {
+  for (Piece& piece : registration.layout.pieces.Edit()) {
     piece.tensor = TensorId(static_cast<std::uint32_t>(
         std::lower_bound(ids.begin(), ids.end(), piece.tensor) - ids.begin()));
   }

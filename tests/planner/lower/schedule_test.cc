@@ -185,7 +185,7 @@ TEST_CASE("a box that the layout does not hold is named with its tensor", "[plan
                       .Build();
   std::vector<Move> moves = test::MustSolve(job).moves;
   Layout smaller = job.layout(WorkerNamed(job, "e/0"));
-  smaller.pieces[0].box = *Box::Create({0}, {8});
+  smaller.pieces.Edit()[0].box = *Box::Create({0}, {8});
   const absl::Status status =
       LowerStream(moves, job.tensors, smaller, StreamEnd::kDestination, 1024).status();
   REQUIRE(status.code() == absl::StatusCode::kFailedPrecondition);

@@ -24,9 +24,9 @@ void Hold(Registration& registration, const Tensor& tensor) {
   Layout& layout = registration.layout;
   const auto index = static_cast<std::uint32_t>(layout.params.size());
   registration.tensors.push_back(tensor);
-  layout.buffers.push_back({tensor.name, 64});
-  layout.params.push_back({tensor.name, tensor.dtype, tensor.shape, {1}, index, 0, false});
-  layout.pieces.push_back(
+  layout.buffers.Edit().push_back({tensor.name, 64});
+  layout.params.Edit().push_back({tensor.name, tensor.dtype, tensor.shape, {1}, index, 0, false});
+  layout.pieces.Edit().push_back(
       {TensorId(index), *Box::Create({0}, tensor.shape), index, index, 0, {1}, {0}, {0}});
 }
 
