@@ -119,6 +119,28 @@ TEST_CASE("Versions move between three hosts, and over the interface that is con
   REQUIRE(absl::StartsWith(status.at("data_address").get<std::string>(), "wbe0 10.77.0.3"));
 }
 
+/// A trainer on host 0 and a rollout on host 1 that holds the same 1 MiB.
+struct HostPair {
+  explicit HostPair(const Hosts& hosts) : cluster(2, hosts) {
+    REQUIRE(TextOf(trainer) == "OK");
+    REQUIRE(TextOf(rollout) == "OK");
+  }
+  void Update(std::uint64_t version) { test::Update(*trainer, source, *rollout, target, version); }
+  /// Lanes that the trainer's daemon has made to the rollout's.
+  int Connects() const {
+    const nlohmann::json status = AskDaemon(cluster.folder, "status", *cluster.daemons[0]);
+    return status.at("lanes").at(0).at("connects").get<int>();
+  }
+
+  const HostCluster cluster;
+  const TensorWorker source{cluster.daemons[0]->worker_socket(), "policy", 256, 1024};
+  const TensorWorker target{cluster.daemons[1]->worker_socket(), "engine0", 256, 1024};
+  weightbridge::Result<weightbridge::Trainer> trainer =
+      weightbridge::Trainer::Join(source.options, source.layout);
+  weightbridge::Result<weightbridge::Rollout> rollout =
+      weightbridge::Rollout::Join(target.options, target.layout);
+};
+
 /// Health and status of a daemon, asked in turns until `until` is there: the slowest answer, and
 /// every state that was told.
 struct Probe {
@@ -187,6 +209,60 @@ TEST_CASE("A host that is cut off is named within timeouts.peer and comes back",
   REQUIRE(AskDaemon(cluster.folder, "status", *cluster.daemons[0]).at("leader_connected") == true);
   hosts.Ip(1, {"link", "set", Hosts::kInterface, "up"});
   REQUIRE(StatusBecomes(cluster.folder, *cluster.daemons[1], "leader_connected", true, 10s));
+}
+
+TEST_CASE("Hosts of different MTU exchange versions", "[system][hosts][field][case-133]") {
+  const Hosts hosts(2);
+  if (!There(hosts)) return;
+  const std::size_t jumbo =
+      GENERATE(as<std::size_t>{}, 0, 1);  // of the trainer's host, of the rollout's
+  CAPTURE(jumbo);
+  hosts.Ip(jumbo, {"link", "set", Hosts::kInterface, "mtu", "9000"});
+  HostPair pair(hosts);
+  for (std::uint64_t version = 1; version <= 3; ++version) pair.Update(version);
+}
+
+TEST_CASE("After a link went down amid a transfer the lane over it is a new one, and as good",
+          "[system][hosts][field][case-134]") {
+  const Hosts hosts(2);
+  if (!There(hosts)) return;
+  HostPair pair(hosts);
+  pair.Update(1);
+  REQUIRE(pair.Connects() == 1);
+  // 1 MiB at 512 KiB/s.
+  const std::string slow = hosts.Tc(0, {"qdisc", "add", "dev", Hosts::kInterface, "root", "tbf",
+                                        "rate", "4mbit", "burst", "64kb", "latency", "100ms"});
+  if (!slow.empty()) {
+    WARN("skipped: tc: " << slow);
+    return;
+  }
+  const std::uint64_t before = hosts.SentBytes(0);
+  auto received =
+      std::async(std::launch::async, [&] { return pair.rollout->Receive(2, {Slack(10s)}); });
+  auto published = std::async(std::launch::async, [&] {
+    return pair.trainer->Publish(2, {"", Slack(10s)});
+  });
+  const auto bound = std::chrono::steady_clock::now() + Slack(10s);
+  while (hosts.SentBytes(0) - before < 192 << 10) {
+    REQUIRE(std::chrono::steady_clock::now() < bound);
+  }
+  hosts.Ip(1, {"link", "set", Hosts::kInterface, "down"});
+  // When they return nothing of the transfer is under way any more.
+  const auto report = published.get();
+  CAPTURE(TextOf(report));
+  REQUIRE_FALSE(report.ok());
+  REQUIRE(absl::StrContains(report.error().message, "n1"));
+  REQUIRE_FALSE(received.get().ok());
+
+  REQUIRE(hosts.Tc(0, {"qdisc", "delete", "dev", Hosts::kInterface, "root"}).empty());
+  hosts.Ip(1, {"link", "set", Hosts::kInterface, "up"});
+  REQUIRE(
+      StatusBecomes(pair.cluster.folder, *pair.cluster.daemons[1], "leader_connected", true, 10s));
+  for (std::uint64_t version = 3; version <= 4; ++version) pair.Update(version);
+  const auto start = std::chrono::steady_clock::now();
+  pair.Update(5);
+  CHECK(std::chrono::steady_clock::now() - start < Slack(1s));
+  REQUIRE(pair.Connects() == 2);
 }
 
 TEST_CASE("A daemon that would offer its loopback to other hosts is warned of",
