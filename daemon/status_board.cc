@@ -117,4 +117,11 @@ absl::StatusOr<std::vector<VersionSnapshot>> StatusBoard::Versions(const std::st
       [leader = parts_.leader, job, last] { return leader->Versions(job, last); });
 }
 
+absl::StatusOr<RefusalsSnapshot> StatusBoard::Refused(const std::string& job, std::uint32_t limit) {
+  if (parts_.leader == nullptr) return NotLeader();
+  return AskLoop<RefusalsSnapshot>(
+      *parts_.leader_loop, kAskTimeout,
+      [leader = parts_.leader, job, limit] { return leader->Refused(job, limit); });
+}
+
 }  // namespace wb

@@ -45,6 +45,7 @@ class StatusBoard final : public StatusSource {
   absl::StatusOr<std::vector<MemberSnapshot>> Workers(const std::string& job) override;
   absl::StatusOr<std::vector<VersionSnapshot>> Versions(const std::string& job,
                                                         std::uint32_t last) override;
+  absl::StatusOr<RefusalsSnapshot> Refused(const std::string& job, std::uint32_t limit) override;
 
  private:
   bool AskControl(DaemonSnapshot& daemon) const;

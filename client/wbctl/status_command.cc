@@ -97,6 +97,9 @@ void AddStatusCommand(CLI::App& app,
   if (question == StatusQuestion::kVersions) {
     command->add_option("--last", options->last, "the newest N only");
   }
+  if (question == StatusQuestion::kRefusals) {
+    command->add_option("--limit", options->limit, "the first N only");
+  }
   command->callback([options, &exit] { exit = RunStatus(*options, std::cout); });
 }
 
@@ -117,6 +120,12 @@ ExitCode RunStatus(const StatusOptions& options, std::ostream& out) {
       request.set_last(options.last);
       return Ask(options, &v1::StatusService::Stub::ListVersions, request, out);
     }
+    case StatusQuestion::kRefusals: {
+      v1::RefusalsRequest request;
+      request.set_job(options.job);
+      request.set_limit(options.limit);
+      return Ask(options, &v1::StatusService::Stub::ListRefusals, request, out);
+    }
   }
   return ExitCode::kFailed;
 }
@@ -127,6 +136,10 @@ void AddStatusCommands(CLI::App& app, ExitCode& exit) {
                    {"workers", "the workers that the leader knows"});
   AddStatusCommand(app, exit, StatusQuestion::kVersions,
                    {"versions", "the versions and their deliveries, from the leader"});
+  AddStatusCommand(app, exit, StatusQuestion::kRefusals,
+                   {"refusals",
+                    "every reason why the newest version has no plan, or none for a "
+                    "group, from the leader"});
 }
 
 }  // namespace wb

@@ -14,13 +14,14 @@
 namespace wb {
 
 /// What a running daemon is asked.
-enum class StatusQuestion : std::uint8_t { kStatus, kWorkers, kVersions };
+enum class StatusQuestion : std::uint8_t { kStatus, kWorkers, kVersions, kRefusals };
 
 struct StatusOptions {
   StatusQuestion question = StatusQuestion::kStatus;
   DaemonAddress address;
-  std::string job;         // workers, versions; empty: all
-  std::uint32_t last = 0;  // versions: the newest N; 0: all that are kept
+  std::string job;          // all but status; empty: of all
+  std::uint32_t last = 0;   // versions: the newest N; 0: all that are kept
+  std::uint32_t limit = 0;  // refusals: the first N; 0: all that are kept
   OutputFormat output = OutputFormat::kTable;
   std::chrono::milliseconds timeout{5'000};
 };
@@ -29,7 +30,8 @@ struct StatusOptions {
 /// none.
 ExitCode RunStatus(const StatusOptions& options, std::ostream& out);
 
-/// `wbctl status`, `workers` and `versions`: what a running daemon or leader says of itself.
+/// `wbctl status`, `workers`, `versions` and `refusals`: what a running daemon or leader says of
+/// itself.
 void AddStatusCommands(CLI::App& app, ExitCode& exit);
 
 }  // namespace wb

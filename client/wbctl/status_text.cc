@@ -137,6 +137,19 @@ Json ToJson(const v1::VersionsReply& reply) {
   return {{"versions", std::move(versions)}};
 }
 
+Json ToJson(const v1::RefusalsReply& reply) {
+  Json refusals = Json::array();
+  for (const v1::RefusalStatus& refusal : reply.refusals()) {
+    refusals.push_back({{"job", refusal.job()},
+                        {"group", refusal.group()},
+                        {"kind", refusal.kind()},
+                        {"tensor", refusal.tensor()},
+                        {"worker", refusal.worker()},
+                        {"text", refusal.text()}});
+  }
+  return {{"refusals", std::move(refusals)}, {"total", reply.total()}};
+}
+
 std::string ToTable(const v1::StatusReply& reply) {
   const std::string leader =
       absl::StrCat(reply.leader_address(), reply.is_leader() ? " (this daemon)" : "",
@@ -187,6 +200,17 @@ std::string ToTable(const v1::VersionsReply& reply) {
     }
   }
   return Table(rows);
+}
+
+std::string ToTable(const v1::RefusalsReply& reply) {
+  std::vector<Row> rows{{"JOB", "GROUP", "KIND", "TEXT"}};
+  for (const v1::RefusalStatus& refusal : reply.refusals()) {
+    rows.push_back({refusal.job(), refusal.group().empty() ? "all" : refusal.group(),
+                    refusal.kind(), refusal.text()});
+  }
+  const auto told = static_cast<std::uint64_t>(reply.refusals_size());
+  return Table(rows) + (told < reply.total() ? absl::StrCat("and ", reply.total() - told, " more\n")
+                                             : std::string());
 }
 
 }  // namespace wb

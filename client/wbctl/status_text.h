@@ -16,9 +16,11 @@ namespace wb {
 [[nodiscard]] nlohmann::ordered_json ToJson(const v1::StatusReply& reply);
 [[nodiscard]] nlohmann::ordered_json ToJson(const v1::WorkersReply& reply);
 [[nodiscard]] nlohmann::ordered_json ToJson(const v1::VersionsReply& reply);
+[[nodiscard]] nlohmann::ordered_json ToJson(const v1::RefusalsReply& reply);
 
 [[nodiscard]] std::string ToTable(const v1::StatusReply& reply);
 [[nodiscard]] std::string ToTable(const v1::WorkersReply& reply);
 [[nodiscard]] std::string ToTable(const v1::VersionsReply& reply);
+[[nodiscard]] std::string ToTable(const v1::RefusalsReply& reply);
 
 }  // namespace wb

@@ -120,6 +120,10 @@ std::vector<VersionSnapshot> Leader::Versions(const std::string& job, std::uint3
   return all;
 }
 
+RefusalsSnapshot Leader::Refused(const std::string& job, std::uint32_t limit) const {
+  return state_->values.refused.List(job, limit);
+}
+
 std::vector<std::string> Leader::Waits() const {
   std::vector<std::string> all;
   for (const auto& [name, entry] : state_->values.jobs) {

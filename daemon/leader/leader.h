@@ -12,6 +12,7 @@
 #include "daemon/state/cluster_messages.h"
 #include "planner/base/strong_id.h"
 #include "planner/model/ids.h"
+#include "planner/model/refusal.h"
 #include "transport/loop/timers.h"
 
 namespace wb {
@@ -86,6 +87,21 @@ struct VersionSnapshot {
   std::vector<DeliverySnapshot> deliveries;
 };
 
+/// A reason of an offer's: why it has no plan, or none for a group.
+struct OfferRefusal {
+  std::string job;
+  std::string group;  // the rollout group that is left out; empty: there is no plan for any
+  Refusal refusal;
+  friend bool operator==(const OfferRefusal&, const OfferRefusal&) = default;
+};
+
+struct RefusalsSnapshot {
+  std::vector<OfferRefusal> refusals;  // kMaxRefusals at most
+  std::uint64_t total = 0;             // with those that are not listed
+};
+
+inline constexpr std::uint32_t kMaxRefusals = 10'000;
+
 /// The leader role: members of every job, one plan per set of layouts, the version table
 /// (publications and deliveries), and the steps that move them. All its state is soft. It decides;
 /// daemons do. Loop-confined: every method runs on the leader's loop.
@@ -111,6 +127,8 @@ class Leader final : public PeerEvents {
   std::vector<MemberSnapshot> Members(const std::string& job) const;
   /// Newest first in each job; `last` 0: all that are kept.
   std::vector<VersionSnapshot> Versions(const std::string& job, std::uint32_t last) const;
+  /// See RefusedOffers::List.
+  RefusalsSnapshot Refused(const std::string& job, std::uint32_t limit) const;
   /// Sentences: what is waited for, since when.
   std::vector<std::string> Waits() const;
 

@@ -74,6 +74,7 @@ void Publications::Offer(LeaderJob& job,
                          const std::set<std::string>& groups) {
   const std::optional<GroupCensus> trainers = job.members.TrainerGroup();
   const Offering& offering = job.plans.Get(job.members, trainers->group, groups);
+  state_.refused.Note(job.name, offering);
   if (offering.plan == nullptr) {
     FailOpening(job, publication, ToStatus(offering.refusals));
     return;

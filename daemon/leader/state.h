@@ -13,6 +13,7 @@
 #include "daemon/leader/peers.h"
 #include "daemon/leader/plans.h"
 #include "daemon/leader/publication.h"
+#include "daemon/leader/refused_offers.h"
 #include "daemon/leader/retirement.h"
 #include "daemon/state/members.h"
 #include "transport/loop/turns.h"
@@ -76,6 +77,7 @@ struct LeaderState {
   Term term;
   Incarnation incarnation;
   std::map<std::string, LeaderJob> jobs;
+  RefusedOffers refused;
   absl::flat_hash_map<SessionId, std::string> job_of_session;
   absl::flat_hash_map<AttemptId, AttemptOwner> attempts;
   std::uint64_t stale_messages = 0;  // of unknown peers, sessions or attempts; dropped

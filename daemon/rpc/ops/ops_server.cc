@@ -106,6 +106,21 @@ v1::VersionsReply ReplyOf(const std::vector<VersionSnapshot>& versions) {
   return reply;
 }
 
+v1::RefusalsReply ReplyOf(const RefusalsSnapshot& refused) {
+  v1::RefusalsReply reply;
+  for (const OfferRefusal& one : refused.refusals) {
+    v1::RefusalStatus& wire = *reply.add_refusals();
+    wire.set_job(one.job);
+    wire.set_group(one.group);
+    wire.set_kind(one.refusal.kind);
+    wire.set_tensor(one.refusal.tensor);
+    wire.set_worker(one.refusal.worker);
+    wire.set_text(one.refusal.text);
+  }
+  reply.set_total(refused.total);
+  return reply;
+}
+
 class StatusService final : public v1::StatusService::Service {
  public:
   explicit StatusService(StatusSource& source) : source_(source) {}
@@ -132,6 +147,19 @@ class StatusService final : public v1::StatusService::Service {
         source_.Versions(request->job(), request->last());
     if (versions.ok()) *reply = ReplyOf(*versions);
     return ToGrpc(versions.status());
+  }
+
+  grpc::Status ListRefusals(grpc::ServerContext* /*context*/,
+                            const v1::RefusalsRequest* request,
+                            v1::RefusalsReply* reply) override {
+    if (request->limit() > kMaxRefusals) {
+      return ToGrpc(absl::InvalidArgumentError(
+          absl::StrCat("limit: ", request->limit(), ", want at most ", kMaxRefusals, " (0: all)")));
+    }
+    const absl::StatusOr<RefusalsSnapshot> refused =
+        source_.Refused(request->job(), request->limit());
+    if (refused.ok()) *reply = ReplyOf(*refused);
+    return ToGrpc(refused.status());
   }
 
  private:

@@ -49,6 +49,8 @@ class StatusSource {
   /// As Workers; newest first, `last` 0: all that are kept.
   virtual absl::StatusOr<std::vector<VersionSnapshot>> Versions(const std::string& job,
                                                                 std::uint32_t last) = 0;
+  /// As Workers; the first `limit`, or with 0 all that are kept.
+  virtual absl::StatusOr<RefusalsSnapshot> Refused(const std::string& job, std::uint32_t limit) = 0;
 };
 
 }  // namespace wb

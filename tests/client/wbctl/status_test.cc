@@ -103,6 +103,25 @@ TEST_CASE("The table of a daemon shows its leader, lanes and waits", "[wbctl][st
           "  leader 127.0.0.1:7070: refused\n");
 }
 
+TEST_CASE("Refusals are shown with how many there are beside", "[wbctl][status]") {
+  v1::RefusalsReply reply;
+  v1::RefusalStatus& refusal = *reply.add_refusals();
+  refusal.set_job("job");
+  refusal.set_kind("dtype");
+  refusal.set_tensor("w");
+  refusal.set_worker("engine0/0");
+  refusal.set_text("w is BF16");
+  reply.set_total(1);
+  REQUIRE(ToTable(reply) == "JOB  GROUP  KIND   TEXT\njob  all    dtype  w is BF16\n");
+  reply.set_total(3);
+  refusal.set_group("engine0");
+  REQUIRE(ToTable(reply) ==
+          "JOB  GROUP    KIND   TEXT\njob  engine0  dtype  w is BF16\nand 2 more\n");
+  REQUIRE(ToJson(reply).dump() ==
+          R"({"refusals":[{"job":"job","group":"engine0","kind":"dtype","tensor":"w",)"
+          R"("worker":"engine0/0","text":"w is BF16"}],"total":3})");
+}
+
 TEST_CASE("A daemon that is not there is a failure that names it", "[wbctl][status]") {
   const test::TempFolder folder;
   StatusOptions options;

@@ -59,6 +59,25 @@ TEST_CASE("a group that does not fit the trainers fails alone, and hears why",
   REQUIRE(world.NewestTo("engine0").bytes_planned == 256);
 }
 
+TEST_CASE("the reasons of the newest offer are listed until the next, also when all have gone",
+          "[control][leader]") {
+  LeaderWorld world;
+  PairOfNodes nodes(world);
+  REQUIRE(world.leader().Refused("", 0).total == 0);
+  const PeerId n2 = AddMisfit(world);
+  nodes.PublishAll(1);
+  const RefusalsSnapshot refused = world.leader().Refused("gqa", 0);
+  REQUIRE(refused.total == refused.refusals.size());
+  REQUIRE(refused.refusals.at(0).group == "bad");
+  REQUIRE(refused.refusals.at(0).refusal.tensor == "zz");
+  REQUIRE(world.leader().Refused("other", 0).total == 0);
+  nodes.AcceptAll(1);
+  world.Say(n2, UnregisterWorker{"b0", "closed"});
+  REQUIRE(world.leader().Refused("gqa", 0).total == refused.total);
+  nodes.PublishAll(2);
+  REQUIRE(world.leader().Refused("gqa", 0).total == 0);
+}
+
 TEST_CASE("beside a misfit every version goes, and when it has left all is well",
           "[control][leader]") {
   LeaderWorld world;
@@ -99,6 +118,10 @@ TEST_CASE("when no group can be served, the version fails with every reason", "[
   REQUIRE(world.Take<VersionFailed>(n2).at(0).status == status);
   REQUIRE(world.Newest().state == "failed");
   REQUIRE(world.Newest().deliveries.empty());
+  const RefusalsSnapshot first = world.leader().Refused("gqa", 1);
+  REQUIRE(first.refusals.size() == 1);
+  REQUIRE(first.refusals[0].group.empty());
+  REQUIRE(first.total > 1);
 }
 
 }  // namespace

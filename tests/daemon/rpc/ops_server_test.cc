@@ -26,6 +26,7 @@ struct Still {
   DaemonSnapshot daemon;
   absl::StatusOr<std::vector<MemberSnapshot>> workers = std::vector<MemberSnapshot>{};
   absl::StatusOr<std::vector<VersionSnapshot>> versions = std::vector<VersionSnapshot>{};
+  absl::StatusOr<RefusalsSnapshot> refused = RefusalsSnapshot{};
   std::string asked_job;
   std::uint32_t asked_last = 0;
 };
@@ -48,6 +49,12 @@ class StillSource final : public StatusSource {
     still_.asked_job = job;
     still_.asked_last = last;
     return still_.versions;
+  }
+  absl::StatusOr<RefusalsSnapshot> Refused(const std::string& job, std::uint32_t limit) override {
+    const MutexLock lock(mu_);
+    still_.asked_job = job;
+    still_.asked_last = limit;
+    return still_.refused;
   }
   void Set(Still still) {
     const MutexLock lock(mu_);
@@ -154,6 +161,44 @@ TEST_CASE("Versions are shown with their deliveries", "[rpc][ops]") {
   REQUIRE(shown.status().message() == "engine0/1 is gone");
   REQUIRE(shown.bytes_by_path().at("tcp") == 100);
   REQUIRE(shown.bytes_by_path().at("local") == 50);
+}
+
+TEST_CASE("Every refusal of an offer is listed, as many as are asked for",
+          "[rpc][ops][field][case-106]") {
+  OpsFixture fixture;
+  Still still;
+  still.refused = RefusalsSnapshot{{{"job", "bad", {"dtype", "w0", "bad/0", "w0 is BF16"}}}, 2000};
+  fixture.source.Set(still);
+  grpc::ClientContext context;
+  OpsFixture::SetDeadline(context);
+  v1::RefusalsRequest request;
+  request.set_job("job");
+  request.set_limit(1);
+  v1::RefusalsReply reply;
+  REQUIRE(fixture.stub->ListRefusals(&context, request, &reply).ok());
+  REQUIRE(fixture.source.Get().asked_job == "job");
+  REQUIRE(fixture.source.Get().asked_last == 1);
+  REQUIRE(reply.total() == 2000);
+  REQUIRE(reply.refusals_size() == 1);
+  REQUIRE(
+      reply.refusals(0).ShortDebugString() ==
+      R"(job: "job" group: "bad" kind: "dtype" tensor: "w0" worker: "bad/0" text: "w0 is BF16")");
+}
+
+TEST_CASE("More refusals than a leader keeps are not asked of it", "[rpc][ops]") {
+  OpsFixture fixture;
+  v1::RefusalsRequest request;
+  v1::RefusalsReply reply;
+  request.set_limit(kMaxRefusals);
+  grpc::ClientContext most;
+  OpsFixture::SetDeadline(most);
+  REQUIRE(fixture.stub->ListRefusals(&most, request, &reply).ok());
+  request.set_limit(kMaxRefusals + 1);
+  grpc::ClientContext context;
+  OpsFixture::SetDeadline(context);
+  const grpc::Status status = fixture.stub->ListRefusals(&context, request, &reply);
+  REQUIRE(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  REQUIRE(status.error_message() == "limit: 10001, want at most 10000 (0: all)");
 }
 
 TEST_CASE("A daemon that is not the leader says who is", "[rpc][ops]") {
