@@ -323,10 +323,11 @@ TEST_CASE("A daemon that serves 8 GB of regions takes little memory of its own",
   DaemonProcess daemon({folder.path(), "n0", kListen, ""});
   REQUIRE(daemon.Start());
   REQUIRE(daemon.Ready());
-  // 32 buffers of one file of 256 MiB: 8 GiB of mappings, made present, for little memory.
+  // 32 stretches of one file, of 256 MiB each: 8 GiB of mappings, made present, for little memory.
   constexpr std::int64_t kBytes = std::int64_t{256} << 20;
   constexpr int kBuffers = 32;
-  const auto big = weightbridge::SharedBuffer::Create(kBytes);
+  constexpr std::uint64_t kPage = 4'096;
+  const auto big = weightbridge::SharedBuffer::Create(kBytes + kBuffers * kPage);
   REQUIRE(big.ok());
   BigWorker policy(daemon, "job", "policy");
   BigWorker engine(daemon, "job", "engine0");
@@ -337,13 +338,17 @@ TEST_CASE("A daemon that serves 8 GB of regions takes little memory of its own",
     param.local = true;
     param.dtype = weightbridge::Dtype::kUint8;
     REQUIRE(policy.layout.AddParam(param).ok());
-    REQUIRE(policy.layout.SetBuffer(param.name, *big).ok());
+    weightbridge::Memory stretch;
+    stretch.handle = big->fd();
+    stretch.offset = static_cast<std::uint64_t>(i) * kPage;
+    stretch.bytes = kBytes;
+    REQUIRE(policy.layout.SetBuffer(param.name, stretch).ok());
   }
   auto trainer = weightbridge::Trainer::Join(policy.options, policy.layout);
   REQUIRE(TextOf(trainer) == "OK");
   auto rollout = weightbridge::Rollout::Join(engine.options, engine.layout);
   REQUIRE(TextOf(rollout) == "OK");
-  // Mapped once a buffer, and counted.
+  // Mapped once a stretch, and counted.
   const json status = AskDaemon(folder, "status", daemon);
   CHECK(status.at("regions") == kBuffers + 2);
   CHECK(status.at("region_bytes") == kBuffers * kBytes + 2 * 4'096);

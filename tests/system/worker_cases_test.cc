@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/file_mappings.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/time_slack.h"
 #include "tests/system/daemon_process.h"
@@ -34,6 +35,7 @@ using test::AddressOf;
 using test::DaemonProcess;
 using test::kListen;
 using test::LogShows;
+using test::MappingsOf;
 using test::Slack;
 using test::TempFolder;
 using test::TensorWorker;
@@ -186,6 +188,29 @@ TEST_CASE("Readers that are killed right after a good transfer hold up none of t
     REQUIRE(took < Slack(2s));
   }
   REQUIRE(StatusBecomes(field.folder, *field.n1, "sessions", 0, 5s));
+}
+
+TEST_CASE("Two trainers of one memory are one mapping of the daemon, gone with the last of them",
+          "[system][field][case-63]") {
+  Field field;
+  const auto mappings = [&] {
+    return MappingsOf(field.source->memory.fd(), absl::StrCat(field.n0.pid()));
+  };
+  REQUIRE(mappings() == 1);
+  weightbridge::JoinOptions draft = field.source->options;
+  draft.job = "draft";
+  for (int i = 0; i < 20; ++i) {
+    auto second = Trainer::Join(draft, field.source->layout);
+    REQUIRE(TextOf(second) == "OK");
+    REQUIRE(mappings() == 1);
+    REQUIRE(TextOf(second->Leave("done")) == "OK");
+    REQUIRE(mappings() == 1);
+  }
+  Rank rank(field, 0, 1);
+  Update(field.trainer(), *field.source, rank.rollout(), rank.target, 1);
+  REQUIRE(TextOf(field.trainer().Leave("done")) == "OK");
+  const auto bound = Clock::now() + Slack(5s);
+  while (mappings() != 0) REQUIRE(Clock::now() < bound);
 }
 
 TEST_CASE("Ranks may call Receive before and after the trainer publishes, in any order",

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <future>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -14,9 +17,12 @@
 #include "planner/base/fd_handle.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_device.h"
+#include "tests/support/file_mappings.h"
 
 namespace wb {
 namespace {
+
+using test::MappingsOf;
 
 constexpr std::uint64_t kPage = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_SEAL;
@@ -190,13 +196,95 @@ TEST_CASE("memory that cannot be mapped is refused, naming the limit of mappings
   REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
   const rlimit few{pages * kPage + bytes / 2, before.rlim_max};  // room for all but this mapping
   REQUIRE(setrlimit(RLIMIT_AS, &few) == 0);
+  MappedFiles files;
   const absl::Status refused =
-      Region::MapHostFd(fd.get(), 0, bytes, RegionAccess::kReadOnly).status();
+      Region::MapHostFd(fd.get(), 0, bytes, RegionAccess::kReadOnly, files).status();
   REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
   REQUIRE(refused.code() == absl::StatusCode::kResourceExhausted);
   REQUIRE(
       Names(refused, "cannot map 1073741824 bytes read-only (vm.max_map_count allows a process "));
   REQUIRE_FALSE(Names(refused, "?"));
+  REQUIRE(files.size() == 0);
+}
+
+Region ToRead(const FdHandle& fd, MappedFiles& files, std::uint64_t offset = 0) {
+  return Region::MapHostFd(fd.get(), offset, kPage, RegionAccess::kReadOnly, files).value();
+}
+
+TEST_CASE("consumers that open the same memory 1,000 times have one mapping until the last closes",
+          "[transport][memory][field][case-63]") {
+  const FdHandle fd = Memfd(kPage, kSeals);
+  const std::byte value{0x5A};
+  REQUIRE(pwrite(fd.get(), &value, 1, 0) == 1);
+  MappedFiles files;
+  std::optional<Region> one(ToRead(fd, files));
+  const std::byte* const address = one->addresses().data();
+  for (int i = 0; i < 1'000; ++i) {
+    std::optional<Region> other(ToRead(fd, files));
+    REQUIRE(other->addresses().data() == address);
+    REQUIRE(MappingsOf(fd.get()) == 1);
+    REQUIRE(files.size() == 1);
+    if (i % 2 == 1) std::swap(one, other);
+    other.reset();
+    REQUIRE(one->addresses()[0] == value);
+  }
+  one.reset();
+  REQUIRE(Permissions(address).empty());
+  REQUIRE(MappingsOf(fd.get()) == 0);
+  REQUIRE(files.size() == 0);
+}
+
+TEST_CASE("threads that open and close the same memory leave no mapping",
+          "[transport][memory][field][case-63]") {
+  const FdHandle fd = Memfd(kPage, kSeals);
+  const std::byte value{0x5A};
+  REQUIRE(pwrite(fd.get(), &value, 1, 0) == 1);
+  MappedFiles files;
+  std::vector<std::future<bool>> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.push_back(std::async(std::launch::async, [&] {
+      bool good = true;
+      for (int i = 0; i < 1'000; ++i) good = good && ToRead(fd, files).addresses()[0] == value;
+      return good;
+    }));
+  }
+  for (std::future<bool>& thread : threads) REQUIRE(thread.get());
+  REQUIRE(MappingsOf(fd.get()) == 0);
+  REQUIRE(files.size() == 0);
+}
+
+TEST_CASE("only what is read of the same stretch of the same memory is one mapping",
+          "[transport][memory]") {
+  const FdHandle fd = Memfd(2 * kPage, kSeals);
+  const FdHandle another = Memfd(2 * kPage, kSeals);
+  MappedFiles files;
+  const Region read = ToRead(fd, files);
+  std::vector<Region> others;
+  others.push_back(ToRead(fd, files, kPage));
+  others.push_back(ToRead(another, files));
+  for (int i = 0; i < 2; ++i) {
+    others.push_back(
+        Region::MapHostFd(fd.get(), 0, kPage, RegionAccess::kReadWrite, files).value());
+  }
+  for (const Region& other : others) {
+    REQUIRE(other.addresses().data() != read.addresses().data());
+  }
+  REQUIRE(Permissions(read.addresses().data()) == "r--s");
+  REQUIRE(Permissions(others.back().addresses().data()) == "rw-s");
+  REQUIRE(files.size() == 3);
+}
+
+TEST_CASE("a descriptor that may not read gets nothing by what another has mapped",
+          "[transport][memory]") {
+  const FdHandle fd = Memfd(kPage, kSeals);
+  const std::string path = "/proc/self/fd/" + std::to_string(fd.get());
+  const FdHandle writing(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  MappedFiles files;
+  const Region read = ToRead(fd, files);
+  const absl::Status refused =
+      Region::MapHostFd(writing.get(), 0, kPage, RegionAccess::kReadOnly, files).status();
+  REQUIRE(refused.code() == absl::StatusCode::kPermissionDenied);
+  REQUIRE(Names(refused, "cannot map 4096 bytes read-only"));
 }
 
 TEST_CASE("an arena is zeroed and page-aligned, and one that cannot be is refused",

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <utility>
@@ -80,14 +79,6 @@ absl::Status PopulatePages(void* start, std::uint64_t bytes, RegionAccess access
                       std::string(absl::ErrnoToStatus(errno, "").message())));
 }
 
-/// What ENOMEM of mmap most often means: each region is a mapping.
-std::string MapLimitText() {
-  std::ifstream file("/proc/sys/vm/max_map_count");
-  std::string most = "?";
-  file >> most;
-  return absl::StrCat(" (vm.max_map_count allows a process ", most, " mappings)");
-}
-
 std::string OfDeviceText(DeviceId device) {
   return absl::StrCat("memory of device ", device.value(),
                       ", which only its copier reaches; want the host's");
@@ -99,27 +90,27 @@ absl::StatusOr<Region> Region::OpenHostFd(int fd,
                                           std::uint64_t offset,
                                           std::uint64_t bytes,
                                           RegionAccess access) {
-  WB_ASSIGN_OR_RETURN(Region region, MapHostFd(fd, offset, bytes, access));
+  MappedFiles alone;
+  WB_ASSIGN_OR_RETURN(Region region, MapHostFd(fd, offset, bytes, access, alone));
   WB_RETURN_IF_ERROR(region.Populate([] { return true; }));
   return region;
 }
 
 absl::Status Region::Populate(absl::FunctionRef<bool()> go_on) const {
-  for (std::uint64_t at = 0; at < mapping_bytes_; at += kPopulateBytes) {
+  const std::uint64_t bytes = mapping_ == nullptr ? 0 : mapping_->bytes();
+  for (std::uint64_t at = 0; at < bytes; at += kPopulateBytes) {
     if (!go_on()) {
       return absl::CancelledError(
-          absl::StrFormat("memory: %d of %d bytes were made present", at, mapping_bytes_));
+          absl::StrFormat("memory: %d of %d bytes were made present", at, bytes));
     }
-    const std::uint64_t step = std::min(kPopulateBytes, mapping_bytes_ - at);
-    WB_RETURN_IF_ERROR(PopulatePages(static_cast<std::byte*>(mapping_) + at, step, access_));
+    const std::uint64_t step = std::min(kPopulateBytes, bytes - at);
+    WB_RETURN_IF_ERROR(PopulatePages(mapping_->start() + at, step, access_));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Region> Region::MapHostFd(int fd,
-                                         std::uint64_t offset,
-                                         std::uint64_t bytes,
-                                         RegionAccess access) {
+absl::StatusOr<Region> Region::MapHostFd(
+    int fd, std::uint64_t offset, std::uint64_t bytes, RegionAccess access, MappedFiles& files) {
   WB_RETURN_IF_ERROR(CheckSeals(fd));
   WB_RETURN_IF_ERROR(CheckSize(fd, offset, bytes));
   WB_ASSIGN_OR_RETURN(const std::uint64_t page, PageBytes(fd));
@@ -135,19 +126,12 @@ absl::StatusOr<Region> Region::MapHostFd(int fd,
         absl::StrFormat("memory: %d bytes are more than can be mapped", bytes));
   }
   const std::uint64_t mapped = (wanted + page - 1) / page * page;
-  const int protection = access == RegionAccess::kReadWrite ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* const start =
-      mmap(nullptr, mapped, protection, MAP_SHARED, fd, static_cast<off_t>(offset - lead));
-  if (start == MAP_FAILED) {
-    const int error = errno;
-    return absl::ErrnoToStatus(
-        error, absl::StrFormat("memory: cannot map %d bytes %s%s", bytes,
-                               access == RegionAccess::kReadWrite ? "writable" : "read-only",
-                               error == ENOMEM ? MapLimitText() : ""));
-  }
-  region.mapping_ = start;
-  region.mapping_bytes_ = mapped;
-  region.base_ = static_cast<std::byte*>(start) + lead;
+  auto mapping = access == RegionAccess::kReadWrite
+                     ? MappedFiles::MapToWrite(fd, offset - lead, mapped)
+                     : files.MapToRead(fd, offset - lead, mapped);
+  if (!mapping.ok()) return mapping.status();
+  region.mapping_ = *std::move(mapping);
+  region.base_ = region.mapping_->start() + lead;
   return region;
 }
 
@@ -168,9 +152,8 @@ absl::StatusOr<Region> Region::AllocateArena(std::uint64_t bytes) {
   if (start == MAP_FAILED) {
     return absl::ResourceExhaustedError(absl::StrFormat("arena: cannot map %d bytes", bytes));
   }
-  region.mapping_ = start;
-  region.mapping_bytes_ = mapped;
-  region.base_ = static_cast<std::byte*>(start);
+  region.mapping_ = std::make_shared<const Mapping>(start, mapped);
+  region.base_ = region.mapping_->start();
   // Advice only: without huge pages the arena works as well, with more entries in the TLB.
   static_cast<void>(madvise(start, mapped, MADV_HUGEPAGE));
   WB_RETURN_IF_ERROR(region.Populate([] { return true; }));
@@ -195,30 +178,6 @@ std::optional<DeviceId> Region::device() const {
 absl::StatusOr<std::span<std::byte>> Region::host_memory() const {
   if (device_memory_ == nullptr) return addresses();
   return absl::FailedPreconditionError(OfDeviceText(device_memory_->device()));
-}
-
-Region::Region(Region&& other) noexcept
-    : kind_(other.kind_),
-      access_(other.access_),
-      base_(std::exchange(other.base_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      mapping_(std::exchange(other.mapping_, nullptr)),
-      mapping_bytes_(std::exchange(other.mapping_bytes_, 0)),
-      device_memory_(std::move(other.device_memory_)) {}
-
-Region& Region::operator=(Region&& other) noexcept {
-  std::swap(kind_, other.kind_);
-  std::swap(access_, other.access_);
-  std::swap(base_, other.base_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(mapping_, other.mapping_);
-  std::swap(mapping_bytes_, other.mapping_bytes_);
-  std::swap(device_memory_, other.device_memory_);
-  return *this;
-}
-
-Region::~Region() {
-  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
 }
 
 absl::Status RegionTable::Add(RegionId id, Region region) {

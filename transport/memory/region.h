@@ -13,6 +13,7 @@
 
 #include "planner/base/strong_id.h"
 #include "transport/memory/device_memory.h"
+#include "transport/memory/mapping.h"
 
 namespace wb {
 
@@ -41,17 +42,16 @@ enum class RegionAccess : std::uint8_t { kReadOnly, kReadWrite };
 class Region {
  public:
   /// Maps [offset, offset + bytes) of `fd`, which may be closed after, at no cost by the byte. Any
-  /// offset will do; no bytes are legal. INVALID_ARGUMENT names a missing seal, a size too small,
-  /// or something that is no memfd.
-  static absl::StatusOr<Region> MapHostFd(int fd,
-                                          std::uint64_t offset,
-                                          std::uint64_t bytes,
-                                          RegionAccess access);
+  /// offset will do; no bytes are legal. Regions to read from, over the same stretch, are one
+  /// mapping of `files`. INVALID_ARGUMENT names a missing seal, a size too small, or something that
+  /// is no memfd.
+  static absl::StatusOr<Region> MapHostFd(
+      int fd, std::uint64_t offset, std::uint64_t bytes, RegionAccess access, MappedFiles& files);
   /// Makes a mapped region's pages present, which costs time by the byte, once, instead of within
   /// the first transfer. `go_on` is asked before each 64 MiB: CANCELLED when it says no.
   /// RESOURCE_EXHAUSTED when the pages cannot be had. From any thread.
   absl::Status Populate(absl::FunctionRef<bool()> go_on) const;
-  /// MapHostFd and Populate at once.
+  /// MapHostFd and Populate at once, by a mapping of its own.
   static absl::StatusOr<Region> OpenHostFd(int fd,
                                            std::uint64_t offset,
                                            std::uint64_t bytes,
@@ -60,12 +60,6 @@ class Region {
   static absl::StatusOr<Region> AllocateArena(std::uint64_t bytes);
   /// Memory that the device's provider has opened.
   static Region OfDevice(std::unique_ptr<DeviceMemory> memory, RegionAccess access);
-
-  Region(Region&& other) noexcept;
-  Region& operator=(Region&& other) noexcept;
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-  ~Region();
 
   RegionKind kind() const { return kind_; }
   RegionAccess access() const { return access_; }
@@ -84,8 +78,7 @@ class Region {
   RegionAccess access_ = RegionAccess::kReadOnly;
   std::byte* base_ = nullptr;
   std::uint64_t bytes_ = 0;
-  void* mapping_ = nullptr;  // page-aligned start; base_ lies inside
-  std::uint64_t mapping_bytes_ = 0;
+  std::shared_ptr<const Mapping> mapping_;  // of whole pages; base_ lies inside
   std::unique_ptr<DeviceMemory> device_memory_;
 };
 

@@ -80,6 +80,7 @@ class LocalDoor final : public SessionNotices {
   EventLoop& loop_;
   Admission admission_;
   MemoryClaims claims_;
+  MappedFiles files_;
   WorkThreads work_;  // outlives the sessions: what they have begun ends with them
   SessionContext context_;
   std::function<void()> when_quiet_;

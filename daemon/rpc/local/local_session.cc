@@ -71,7 +71,7 @@ LocalSession::LocalSession(SessionContext& context, FdHandle socket, std::functi
       peer_(CredentialsOf(socket_.get())),
       ticket_(context.admission),
       claims_(context.claims),
-      join_(context.join, ticket_, claims_) {}
+      join_(context.join, ticket_, claims_, context.files) {}
 
 LocalSession::~LocalSession() {
   CancelPopulating();

@@ -35,6 +35,7 @@ struct SessionContext {
   WorkThreads& work;  // for what is too long for the loop
   Admission& admission;
   MemoryClaims& claims;
+  MappedFiles& files;
   JoinLimits join;
   Incarnation incarnation;                    // of the daemon
   std::function<SessionId()> new_session_id;  // 128 random bits in hex

@@ -197,7 +197,7 @@ absl::StatusOr<Region> SessionJoin::OpenMemory(const v1::AttachBuffer& attach, i
                                   ? RegionAccess::kReadOnly
                                   : RegionAccess::kReadWrite;
   WB_ASSIGN_OR_RETURN(Region region,
-                      Region::MapHostFd(fd, attach.offset_bytes(), attach.bytes(), access));
+                      Region::MapHostFd(fd, attach.offset_bytes(), attach.bytes(), access, files_));
   WB_RETURN_IF_ERROR(claims_.Claim(
       fd, {name_, request_.job(), attach.buffer(), access, attach.offset_bytes(), attach.bytes()}));
   return region;

@@ -40,9 +40,9 @@ class SessionJoin {
   /// The check of a layout: touches nothing of the join, and may run on any thread.
   using LayoutCheck = std::function<absl::StatusOr<CheckedLayout>()>;
 
-  /// `ticket` and `claims` are of the session and outlive the join.
-  SessionJoin(JoinLimits limits, AdmissionTicket& ticket, SessionClaims& claims)
-      : limits_(std::move(limits)), ticket_(ticket), claims_(claims) {}
+  /// `ticket` and `claims` are of the session, `files` of the door; they outlive the join.
+  SessionJoin(JoinLimits limits, AdmissionTicket& ticket, SessionClaims& claims, MappedFiles& files)
+      : limits_(std::move(limits)), ticket_(ticket), claims_(claims), files_(files) {}
 
   /// A message before JoinFinish, with the descriptors that came with it.
   absl::Status Take(const v1::ClientMessage& message, std::vector<FdHandle> descriptors);
@@ -75,6 +75,7 @@ class SessionJoin {
   const JoinLimits limits_;
   AdmissionTicket& ticket_;
   SessionClaims& claims_;
+  MappedFiles& files_;
   Step step_ = Step::kRequest;
   std::string name_;
   v1::JoinRequest request_;

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 
 #include "tests/daemon/rpc/local_door_fixture.h"
+#include "tests/support/file_mappings.h"
 #include "tests/support/seed.h"
 
 namespace wb {
@@ -16,6 +17,7 @@ namespace {
 using test::DoorClient;
 using test::DoorFixture;
 using test::JoiningWorker;
+using test::MappingsOf;
 
 /// A worker of rank 0 whose buffers "a" (16 bytes) and "b" (8 bytes) lie in `memory`.
 JoiningWorker WorkerIn(const FdHandle& memory,
@@ -108,6 +110,27 @@ TEST_CASE("Trainers may share memory, within a worker and between workers", "[rp
   REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().openings.size() == 1; }));
   REQUIRE(Refusal(fixture, WorkerIn(memory, v1::ROLLOUT, 0, 32)).code() ==
           absl::StatusCode::kAlreadyExists);
+}
+
+TEST_CASE("Sessions that read the same memory have it mapped once, until the last has ended",
+          "[rpc][local][field][case-63]") {
+  DoorFixture fixture;
+  const FdHandle memory = test::MakeMemory(64);
+  JoiningWorker target = WorkerIn(memory, v1::TRAINER, 0, 0);
+  DoorClient first(fixture.path());
+  Join(first, target);
+  SetJob(target, "draft");
+  for (int i = 0; i < 20; ++i) {
+    DoorClient second(fixture.path());
+    Join(second, target);
+    REQUIRE(MappingsOf(memory.get()) == 1);
+    second.HangUp();
+    REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().openings.size() == 1; }));
+    REQUIRE(MappingsOf(memory.get()) == 1);
+  }
+  first.HangUp();
+  REQUIRE(fixture.Empties());
+  REQUIRE(MappingsOf(memory.get()) == 0);
 }
 
 TEST_CASE("A refused join holds no memory, even while its client stays", "[rpc][local]") {
