@@ -376,6 +376,64 @@ TEST_CASE("Any number of trainer ranks meets any number of rollout ranks",
   }
 }
 
+/// One version of a job of its own, from a trainer rank on each of three nodes to an engine on each
+/// of them: every daemon connects to every other, and is connected to, at once.
+void MoveAmongThree(const Daemons& daemons, const std::string& job) {
+  const auto options = [&](const std::string& group, int node) {
+    weightbridge::JoinOptions join;
+    join.socket = daemons.socket(static_cast<std::size_t>(node));
+    join.job = job;
+    join.group = group;
+    join.rank = group == "policy" ? node : 0;
+    join.world_size = group == "policy" ? 3 : 1;
+    return join;
+  };
+  std::vector<std::unique_ptr<RowsWorker>> sources;
+  std::vector<std::unique_ptr<RowsWorker>> targets;
+  std::vector<Rollout> engines;
+  for (int node = 0; node < 3; ++node) {
+    sources.push_back(
+        std::make_unique<RowsWorker>(8 * node, 8 * node + 8, options("policy", node)));
+    std::copy(sources.back()->wanted.begin(), sources.back()->wanted.end(),
+              sources.back()->values());
+    targets.push_back(
+        std::make_unique<RowsWorker>(0, 24, options(absl::StrCat("engine", node), node)));
+    auto joined = Rollout::Join(targets.back()->options, targets.back()->layout);
+    REQUIRE(TextOf(joined) == "OK");
+    engines.push_back(*std::move(joined));
+  }
+  std::vector<std::future<std::string>> ends;
+  for (std::size_t node = 0; node < 3; ++node) {
+    ends.push_back(
+        std::async(std::launch::async, [&, node] { return PublishFrom(*sources[node]); }));
+    ends.push_back(std::async(std::launch::async,
+                              [&, node] { return TextOf(engines[node].Receive(1, {Slack(5s)})); }));
+  }
+  for (auto& end : ends) REQUIRE(end.get() == "OK");
+  for (const auto& target : targets) {
+    REQUIRE(std::equal(target->wanted.begin(), target->wanted.end(), target->values()));
+  }
+}
+
+TEST_CASE("Three daemons that connect to each other at the same moment are all connected",
+          "[system][field][case-110]") {
+  Daemons daemons(3);
+  const auto end = std::chrono::steady_clock::now() + 8s;  // of a slow machine
+  int rounds = 0;
+  while (rounds < 200 && std::chrono::steady_clock::now() < end) {
+    CAPTURE(rounds);
+    const auto start = std::chrono::steady_clock::now();
+    MoveAmongThree(daemons, absl::StrCat("job", rounds));
+    REQUIRE(std::chrono::steady_clock::now() - start < Slack(2s));
+    ++rounds;
+  }
+  for (const auto& daemon : daemons.all) {
+    const json lanes = AskDaemon(daemons.folder, "status", *daemon).at("lanes");
+    REQUIRE(lanes.size() == 2);
+    for (const json& lane : lanes) CHECK(lane.at("connects") == rounds);
+  }
+}
+
 TEST_CASE("Every combination of the daemon's options delivers", "[system][field][case-94]") {
   for (const char* integrity : {"wire", "off"}) {
     for (const char* transports : {"tcp", "shm"}) {
