@@ -14,6 +14,10 @@ struct UcxStackOptions {
 };
 
 /// One UCP context and worker on one network interface, with every setting that matters pinned.
+///
+/// A process has one of them that connects: UCX 1.13 looks its handlers up by descriptor, over all
+/// workers, and where several open and close connections at once it may abort on another's
+/// ("handler->async == async" in async.c, seen with three).
 struct UcxStack {
   // Destroyed bottom-up: the worker before its context.
   UcpContextHandle context;
