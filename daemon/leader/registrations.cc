@@ -88,10 +88,28 @@ void Registrations::Settle(Peer& peer, RegisterWorker call) {
   spdlog::log(status.ok() ? spdlog::level::info : spdlog::level::warn,
               "job={} worker={} node={} session={} register: {}", job, name.ToString(),
               peer.hello.node, session, status.ToString());
+  if (status.ok()) DisownStranger(state_.jobs.at(job), session);
   // What a worker is in doubt about is told before it is let in, where it is known.
   if (status.ok()) doubts_.OnAdmitted(state_.jobs.at(job), session, commits);
   state_.peers.Send(peer.hello.node, WorkerRegistered{session, status});
   if (status.ok()) publications_.MemberJoined(state_.jobs.at(job), name.group);
+}
+
+/// A rank may hold another version under a number that this leader gave out as well: one of an
+/// earlier leader's, of which nobody here knew when it did. Its bytes are not this version's, so
+/// that nobody may be given them.
+void Registrations::DisownStranger(LeaderJob& job, const SessionId& session) {
+  Member& member = *job.members.Find(session);
+  if (member.role() != Role::kRollout || member.memory != MemoryState::kValid) return;
+  const auto publication = job.publications.find(member.held_version);
+  if (publication == job.publications.end() || publication->second.inherited) return;
+  for (const auto* deliveries : {&publication->second.deliveries, &publication->second.late}) {
+    const auto delivery = deliveries->find(member.name().group);
+    if (delivery != deliveries->end() && CommitDecided(delivery->second.state)) return;
+  }
+  spdlog::warn("job={} worker={} holds another version {} than this leader gave out: not used",
+               job.name, member.ToString(), member.held_version.value());
+  member.memory = MemoryState::kInvalid;
 }
 
 absl::Status Registrations::Admit(Peer& peer, RegisterWorker call) {

@@ -36,6 +36,7 @@ class Registrations {
   void Settle(Peer& peer, RegisterWorker call);
   void Replace(Peer& peer, RegisterWorker call, const SessionId& silent);
   absl::Status Admit(Peer& peer, RegisterWorker call);
+  static void DisownStranger(LeaderJob& job, const SessionId& session);
   absl::Status MakeRoom();
   std::optional<Member> Remove(LeaderJob& job, const SessionId& session);
 

@@ -110,15 +110,48 @@ TEST_CASE("a group that comes after a version gets it from a group that holds it
 
 TEST_CASE("a group that holds the newest version is offered nothing", "[control][leader]") {
   LeaderWorld world;
-  LateWorld late(world);
-  SECTION("it says so as it joins") {
-    late.Join("e0", 0, 1, {Version(5)});
+  SECTION("it says so as it joins a leader that has published nothing") {
+    const PairOfNodes pair(world);
+    const PeerId n2 = world.Attach("n2");
+    REQUIRE(world.Join(n2, "e0", RolloutRank("engine1", 0, 1, "n2"), 1, {Version(5)}).ok());
+    REQUIRE(world.Take<VersionOffered>(n2).empty());
+    REQUIRE(world.Take<VersionOffered>(pair.n1).size() == 1);  // engine0, which has none
+  }
+  SECTION("it got it from this leader, and joins again") {
+    LateWorld late(world);
+    late.Join("e0");
+    world.Accept(late.n2, "e0", 5);
+    REQUIRE(world.ReceiveEnd(late.n2, "e0")->status.ok());
+    REQUIRE(late.Offered() == 5);
+    world.Say(late.n2, UnregisterWorker{"e0", "its connection is lost", false});
+    late.Join("f0", 0, 1, {Version(5)});
     REQUIRE(late.Offered() == 0);
   }
   SECTION("an older one is not enough") {
+    LateWorld late(world);
     late.Join("e0", 0, 1, {Version(4)});
     REQUIRE(late.Offered() == 5);
   }
+}
+
+TEST_CASE("a group that holds another leader's version of the same number is no source of it",
+          "[control][leader]") {
+  LeaderWorld world;
+  LateWorld late(world);
+  const Registration stranger = RolloutRank("a", 0, 1, "n2");  // first in the order of names
+  REQUIRE(world.Join(late.n2, "a0", stranger, 1, {Version(5)}).ok());
+  REQUIRE(late.Worker("a/0").memory == MemoryState::kInvalid);
+  REQUIRE(late.Offered() == 5);
+  late.Join("e0");
+  world.Accept(late.n2, "e0", 5);
+  REQUIRE(world.ReceiveEnd(late.n2, "e0")->status.ok());
+  REQUIRE(late.To("engine1", 5).sources == "engine0");
+  late.PublishAll(6);
+  late.AcceptAll(6);
+  world.Accept(late.n2, "a0", 6);
+  world.Accept(late.n2, "e0", 6);
+  REQUIRE(world.PublishEnd(late.n0, "t0")->status.ok());
+  REQUIRE(late.Worker("a/0").memory == MemoryState::kValid);
 }
 
 TEST_CASE("nothing is offered late while a version opens or moves", "[control][leader]") {
@@ -194,7 +227,9 @@ TEST_CASE("a death at the source fails the late delivery alone, and another hold
   LeaderWorld world;
   LateWorld late(world);
   const PeerId n3 = world.Attach("n3");
-  REQUIRE(world.Join(n3, "z0", RolloutRank("other", 0, 1, "n3"), 1, {Version(5)}).ok());
+  REQUIRE(world.Join(n3, "z0", RolloutRank("other", 0, 1, "n3"), 1).ok());
+  world.Accept(n3, "z0", 5);
+  REQUIRE(world.ReceiveEnd(n3, "z0")->status.ok());
   world.manners[late.n2].stages = false;
   late.Join("e0");
   world.Accept(late.n2, "e0", 5);
