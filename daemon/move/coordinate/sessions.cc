@@ -89,6 +89,7 @@ void Sessions::OnWorkerRegistered(const WorkerRegistered& message) {
     return;
   }
   if (message.status.ok()) {
+    ForgetOldOffer(*session);
     session->membership = Session::Membership::kMember;
     if (session->opening.has_value()) AnswerOpening(*session, message.status);
     return;
@@ -101,6 +102,20 @@ void Sessions::OnWorkerRegistered(const WorkerRegistered& message) {
   spdlog::warn("session={} refused by the leader: {}", message.session, message.status.ToString());
   session->membership = Session::Membership::kRefused;
   session->refusal = message.status;
+}
+
+/// What was on offer to a group that had no other rank here was for one that has left: the leader
+/// did not tell us how it ended. What it offers from now on comes after its word to this rank.
+void Sessions::ForgetOldOffer(const Session& first) {
+  const auto offer = state_.offers.find({first.job(), first.name().group});
+  if (offer == state_.offers.end()) return;
+  const bool others =
+      std::any_of(state_.sessions.begin(), state_.sessions.end(), [&](const auto& entry) {
+        const Session& other = entry.second;
+        return other.job() == first.job() && other.name().group == first.name().group &&
+               other.membership == Session::Membership::kMember;
+      });
+  if (!others) offer->second.open = false;
 }
 
 void Sessions::OnDeadline(const SessionId& id) {

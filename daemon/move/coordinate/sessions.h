@@ -33,6 +33,7 @@ class Sessions {
  private:
   absl::Status Check(const SessionOpening& opening) const;
   void Register(const Session& session);
+  void ForgetOldOffer(const Session& first);
   void OnDeadline(const SessionId& id);
   void AnswerOpening(Session& session, const absl::Status& status);
   void Drop(const SessionId& id);

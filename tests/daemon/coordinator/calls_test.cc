@@ -57,6 +57,25 @@ TEST_CASE("WaitForVersion does not return a version that is over", "[control][co
   }
 }
 
+TEST_CASE("an offer ends with the group's last rank here: its successor waits for the next",
+          "[control][coordinator]") {
+  DaemonWorld world;
+  OpenEngine(world);
+  const auto trainer = world.Open("t0", TrainerRank(0, 2, "n1"), 2);  // the job goes on here
+  REQUIRE(trainer->status->ok());
+  world.Say(VersionOffered{"gqa", "engine0", Version(1)});
+  world.coordinator().CloseSession("r0", "its worker died");
+  REQUIRE(world.Open("r2", RolloutRank("engine0", 0, 2, "n1"), 2)->status->ok());
+  REQUIRE(***world.Wait("r2", 1) == Version(1));  // r1 would have heard of its end
+  world.coordinator().CloseSession("r1", "its worker died");
+  world.coordinator().CloseSession("r2", "its worker died");
+  REQUIRE(world.Open("r3", RolloutRank("engine0", 0, 2, "n1"), 2)->status->ok());
+  const auto wait = world.Wait("r3", 1);
+  REQUIRE_FALSE(wait->has_value());
+  world.Say(VersionOffered{"gqa", "engine0", Version(1)});
+  REQUIRE(***wait == Version(1));
+}
+
 TEST_CASE("a Receive past its deadline gives up and says what the leader says",
           "[control][coordinator]") {
   DaemonWorld world;
