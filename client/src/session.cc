@@ -66,6 +66,15 @@ std::string DaemonDetail(const char* reason, const std::string& node, Millisecon
   return CulpritDetail(reason, "weightbridge", metadata);
 }
 
+/// A daemon that has not answered a Join in time is its culprit; one that has, names its own.
+Error NamingDaemon(Error error, SteadyClock::time_point since) {
+  if (error.code == WB_DEADLINE_EXCEEDED && error.details.empty()) {
+    const auto waited = std::chrono::duration_cast<Milliseconds>(SteadyClock::now() - since);
+    error.details.push_back(DaemonDetail("LATE", "", waited));
+  }
+  return error;
+}
+
 Result<void> CheckPublish(const Call& call,
                           const std::string& label,
                           const std::vector<std::string>& required_groups) {
@@ -76,6 +85,30 @@ Result<void> CheckPublish(const Call& call,
     if (!text.ok()) return text;
   }
   return {};
+}
+
+v1::ClientMessage PublishRequest(std::uint64_t version,
+                                 const std::string& label,
+                                 const std::vector<std::string>& required_groups) {
+  v1::ClientMessage request;
+  request.mutable_publish()->set_version(version);
+  request.mutable_publish()->set_label(label);
+  for (const std::string& group : required_groups) {
+    request.mutable_publish()->add_required_groups(group);
+  }
+  return request;
+}
+
+/// Before anything is sent: what does not fit is no fault of the connection.
+Result<void> CheckSize(const Call& call, const v1::ClientMessage& request) {
+  constexpr std::size_t kEnvelopeBytes = 64;  // id and timeout, which Post adds
+  constexpr std::size_t kMost = kMaxPacketBytes - kEnvelopeBytes;
+  const std::size_t bytes = request.ByteSizeLong();
+  if (bytes <= kMost) return {};
+  return Error{WB_RESOURCE_EXHAUSTED,
+               call.what + ": the label and the required groups make a message of " +
+                   std::to_string(bytes) + " bytes, want at most " + std::to_string(kMost),
+               {}};
 }
 
 }  // namespace
@@ -157,8 +190,9 @@ Result<void> Session::EnsureJoined(Deadline deadline) {
 }
 
 Result<void> Session::Rejoin(Deadline deadline) {
+  const SteadyClock::time_point start = SteadyClock::now();
   Result<OpenedSession> opened = OpenSession(enrolment_, held_, deadline);
-  if (!opened.ok()) return opened.error();
+  if (!opened.ok()) return NamingDaemon(opened.error(), start);
   if (quarantine_.has_value() && !quarantine_->EndedByJoin(opened->daemon)) {
     return Error{
         WB_FAILED_PRECONDITION, "another daemon serves " + enrolment_.identity.socket + " now", {}};
@@ -255,13 +289,9 @@ Result<v1::PublishReply> Session::Publish(std::uint64_t version,
   if (Result<void> fits = CheckPublish(call, label, required_groups); !fits.ok()) {
     return fits.error();
   }
+  v1::ClientMessage request = PublishRequest(version, label, required_groups);
+  if (Result<void> fits = CheckSize(call, request); !fits.ok()) return fits.error();
   if (Result<void> joined = EnsureJoined(call.deadline); !joined.ok()) return joined.error();
-  v1::ClientMessage request;
-  request.mutable_publish()->set_version(version);
-  request.mutable_publish()->set_label(label);
-  for (const std::string& group : required_groups) {
-    request.mutable_publish()->add_required_groups(group);
-  }
   Result<v1::DaemonMessage> answer = Exchange(std::move(request), call, IgnoreNotice);
   if (!answer.ok() || answer->status().code() != WB_INVALID_ARGUMENT) {
     // A leader that comes later must know that the number may have been given out.

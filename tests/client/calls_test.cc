@@ -393,6 +393,14 @@ TEST_CASE("calls of the other role, version 0 and odd options are refused withou
                  "the label has 2000 bytes, want at most 1024"));
   CHECK(Contains(ErrorOf(trainer->Publish(1, {"step \xff", 1s})).message,
                  "the label is not UTF-8 at byte 5"));
+  const std::vector<std::string> groups(1024, std::string(200, 'g'));
+  const Error large = ErrorOf(trainer->Publish(1, {"", 1s, groups}));
+  CHECK(large.code == WB_RESOURCE_EXHAUSTED);
+  CHECK(Contains(large.message,
+                 "Publish of version 1: the label and the required groups make a "
+                 "message of "));
+  CHECK(Contains(large.message, "want at most 65472"));
+  CHECK_FALSE(trainer->session_id().empty());  // nothing was sent, nothing is lost
   CHECK(watch.elapsed() < Slack(2000ms));
 }
 

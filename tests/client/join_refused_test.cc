@@ -124,6 +124,9 @@ TEST_CASE("Join of a silent daemon ends one second after its timeout", "[client]
   REQUIRE_FALSE(joined.ok());
   CHECK(joined.error().code == WB_DEADLINE_EXCEEDED);
   CHECK(Contains(joined.error().message, daemon.socket()));
+  REQUIRE(joined.error().details.size() == 1);
+  CHECK(Contains(joined.error().details[0], "reason=LATE domain=weightbridge since_seconds=1."));
+  CHECK(Contains(joined.error().details[0], "stage=answer"));
   CHECK(watch.elapsed() >= 1200ms);
   CHECK(watch.elapsed() < Slack(1700ms));
 }

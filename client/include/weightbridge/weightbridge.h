@@ -273,7 +273,7 @@ typedef struct wb_publish_options {
   const char* label;  /* for people: the training step; NULL: none */
   int64_t timeout_ms; /* 0: 600 s */
   /* Names of the rollout groups without which the publish fails, the same set at all ranks; none:
-   * all that take part. At most 1024. */
+   * all that take part. At most 1024, and with the label 64 KiB in all. */
   const char* const* required_groups;
   size_t required_group_count;
 } wb_publish_options;
