@@ -81,6 +81,7 @@ sigset_t BlockSignals() {
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a log at its limit is as one on a full disk
   return signals;
 }
 

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace wb::client {
@@ -27,6 +28,16 @@ Error Unavailable(int error, const std::string& call) {
   return failed;
 }
 
+/// RLIMIT_FSIZE counts for memfds too, and who passes it gets SIGXFSZ, which ends a process.
+Result<void> CheckFileLimit(std::uint64_t bytes, const std::string& what) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur) return {};
+  return Error{WB_RESOURCE_EXHAUSTED,
+               what + "this process may make files of " + std::to_string(limit.rlim_cur) +
+                   " bytes at most (RLIMIT_FSIZE, ulimit -f)",
+               {}};
+}
+
 }  // namespace
 
 Result<SealedBuffer> SealedBuffer::Create(std::uint64_t bytes) {
@@ -38,6 +49,7 @@ Result<SealedBuffer> SealedBuffer::Create(std::uint64_t bytes) {
         {}};
   }
   const std::string what = "shared buffer of " + std::to_string(bytes) + " bytes: ";
+  if (Result<void> may = CheckFileLimit(bytes, what); !may.ok()) return may.error();
   FdHandle fd(::memfd_create("weightbridge", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return Unavailable(errno, what + "memfd_create");
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {

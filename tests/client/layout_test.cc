@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,22 @@ TEST_CASE("a shared buffer of no bytes, or of more than there can be, is refused
   CHECK(code(0) == WB_INVALID_ARGUMENT);
   CHECK(code(~std::uint64_t{0}) == WB_INVALID_ARGUMENT);
   CHECK(code(std::uint64_t{1} << 62) == WB_RESOURCE_EXHAUSTED);
+}
+
+TEST_CASE("a shared buffer above the process's file size limit is an error, not its end",
+          "[client]") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit low{4096, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &low) == 0);
+  const Result<SharedBuffer> fits = SharedBuffer::Create(4096);
+  const Result<SharedBuffer> refused = SharedBuffer::Create(4097);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(fits.ok());
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == WB_RESOURCE_EXHAUSTED);
+  CHECK(Contains(refused.error().message,
+                 "this process may make files of 4096 bytes at most (RLIMIT_FSIZE"));
 }
 
 TEST_CASE("a layout's bytes that are none are refused", "[client]") {

@@ -33,9 +33,10 @@ using test::TextOf;
 using test::Update;
 using namespace std::chrono_literals;
 
-/// A command that becomes the daemon with its stdout and stderr as a shell says.
+/// A command that becomes the daemon with its stdout and stderr as a shell says, and with files of
+/// 512 bytes at most.
 std::vector<std::string> Redirected(const std::string& how) {
-  return {"/bin/sh", "-c", "exec \"$@\" " + how, "sh"};
+  return {"/bin/sh", "-c", "ulimit -f 1; exec \"$@\" " + how, "sh"};
 }
 
 /// A pipe by name, with a reader that does not read.
@@ -78,10 +79,12 @@ TEST_CASE("A log that cannot be written does not stop or block a daemon",
   UnreadPipe stalls(folder.path() + "/stalls");
   UnreadPipe leaves(folder.path() + "/leaves");
   stalls.Fill();
+  const std::string limited = folder.path() + "/limited";
   const std::vector<std::string> logs = {
       "2>/dev/full",       // a full disk
       "<&- >&- 2>&-",      // closed: no socket may get their numbers
       "2>" + stalls.path,  // a reader that does not read
+      "2>>" + limited,     // at the size that ulimit -f allows
       "2>" + leaves.path,  // one that goes away meanwhile
   };
   for (const std::string& log : logs) {
