@@ -20,7 +20,7 @@ constexpr std::size_t kNamedTensors = 3;
 std::string FirstFew(const std::vector<std::string>& names) {
   const std::size_t named = std::min(names.size(), kNamedTensors);
   const auto last = names.begin() + static_cast<std::ptrdiff_t>(named);
-  const std::string first = absl::StrJoin(names.begin(), last, ", ");
+  std::string first = absl::StrJoin(names.begin(), last, ", ");
   if (names.size() == named) return first;
   return absl::StrCat(first, " and ", names.size() - named, " more");
 }
