@@ -1,5 +1,7 @@
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -11,6 +13,7 @@
 #include "daemon/rpc/sha256.h"
 #include "daemon/rpc/wire_values.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/utf8.h"
 #include "planner/model/layout.h"
 #include "proto/convert.h"
 
@@ -183,16 +186,24 @@ void Write(const RegisterWorker& value, v1::ClusterRequest& wire) {
   message.mutable_contents()->set_bytes(value.contents.bytes);
 }
 
+/// A text in which a worker has a say, as long as the leader takes one: a longer one would end the
+/// stream, for all workers of this daemon.
+std::string Fitting(const std::string& text) {
+  std::string cut = text.substr(0, kMaxTextBytes);
+  if (const std::optional<std::size_t> fault = Utf8Fault(cut)) cut.resize(*fault);
+  return cut;
+}
+
 void Write(const UnregisterWorker& value, v1::ClusterRequest& wire) {
   wire.mutable_unregister_worker()->set_session(value.session);
-  wire.mutable_unregister_worker()->set_reason(value.reason);
+  wire.mutable_unregister_worker()->set_reason(Fitting(value.reason));
   wire.mutable_unregister_worker()->set_left(value.left);
 }
 
 void Write(const PublishVersion& value, v1::ClusterRequest& wire) {
   wire.mutable_publish()->set_session(value.session);
   wire.mutable_publish()->set_version(value.version.value());
-  wire.mutable_publish()->set_label(value.options.label);
+  wire.mutable_publish()->set_label(Fitting(value.options.label));
   for (const std::string& group : value.options.required_groups) {
     wire.mutable_publish()->add_required_groups(group);
   }
@@ -206,7 +217,7 @@ void Write(const AcceptVersion& value, v1::ClusterRequest& wire) {
 void Write(const GiveUpVersion& value, v1::ClusterRequest& wire) {
   wire.mutable_give_up()->set_session(value.session);
   wire.mutable_give_up()->set_version(value.version.value());
-  wire.mutable_give_up()->set_reason(value.reason);
+  wire.mutable_give_up()->set_reason(Fitting(value.reason));
 }
 
 void Write(const AttemptPrepared& value, v1::ClusterRequest& wire) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 
+#include "daemon/rpc/wire_values.h"
 #include "proto/convert.h"
 #include "tests/daemon/rpc/door_client.h"
 #include "tests/support/catch.h"
@@ -200,6 +201,21 @@ struct Spoiled {
   std::size_t sample;
   std::function<void(Wire&)> spoil;
 };
+
+TEST_CASE("A worker's words are cut to what the leader takes, and end no stream",
+          "[rpc][convert]") {
+  const std::string long_text = std::string(kMaxTextBytes - 1, 'x') + "\u00e9 and more";
+  const std::string cut(kMaxTextBytes - 1, 'x');  // not within a character
+  const auto arrives = [](const ToLeader& message) {
+    return *ToLeaderFromProto(ToProto(message, kTerm));
+  };
+  const ToLeader left = arrives(UnregisterWorker{kSession, long_text, false});
+  REQUIRE(std::get<UnregisterWorker>(left).reason == cut);
+  const ToLeader gave_up = arrives(GiveUpVersion{kSession, Version(3), long_text});
+  REQUIRE(std::get<GiveUpVersion>(gave_up).reason == cut);
+  const ToLeader published = arrives(PublishVersion{kSession, Version(3), {long_text, {}}});
+  REQUIRE(std::get<PublishVersion>(published).options.label == cut);
+}
 
 TEST_CASE("A message to the leader that is wrong is refused by its field", "[rpc][convert]") {
   using W = v1::ClusterRequest;
