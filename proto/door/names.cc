@@ -55,4 +55,20 @@ std::string Shown(std::string_view name) {
   return absl::StrCat("\"", absl::CEscape(Absl(kept)), "\"", Absl(tail));
 }
 
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = DecodeUtf8(text.substr(at));
+    if (text[at] == '\n') {
+      line += "; ";
+    } else if (point.bytes == 0 || IsControl(point.value)) {
+      line += '?';
+    } else {
+      line += text.substr(at, point.bytes);
+    }
+    at += std::max<std::size_t>(point.bytes, 1);
+  }
+  return line;
+}
+
 }  // namespace wb

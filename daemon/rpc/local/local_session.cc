@@ -15,13 +15,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 
 #include "daemon/rpc/local/client_messages.h"
 #include "daemon/rpc/wire_values.h"
 #include "daemon/state/seconds.h"
 #include "planner/base/status_macros.h"
 #include "planner/model/culprit.h"
+#include "proto/door/names.h"
 
 namespace wb {
 namespace {
@@ -395,7 +395,8 @@ void LocalSession::Call(const v1::ClientMessage& message) {
     in_call_.emplace(id, "publish");
     const Version version(message.publish().version());
     const auto& groups = message.publish().required_groups();
-    const PublishOptions options{message.publish().label(), {groups.begin(), groups.end()}};
+    const PublishOptions options{OneLine(message.publish().label()),
+                                 {groups.begin(), groups.end()}};
     context_.calls.Publish(id_, version, options, deadline,
                            answer([id, version](const PublishResult& result) {
                              return ReplyTo(id, version, result);
@@ -430,7 +431,7 @@ void LocalSession::OnLeave(const v1::ClientMessage& message) {
   const absl::Status fits = CheckLength("leave.reason", message.leave().reason(), kMaxTextBytes);
   if (!fits.ok()) return RefuseOn(message.id(), fits);
   spdlog::info("session={} {} leaves", id_, Who());
-  CloseCalls(absl::StrCat("left: ", absl::StrReplaceAll(message.leave().reason(), {{"\n", "; "}})));
+  CloseCalls(absl::StrCat("left: ", OneLine(message.leave().reason())));
   End("has left");
 }
 
@@ -484,7 +485,7 @@ void LocalSession::Refuse(const absl::Status& why) {
 void LocalSession::LogEnd(bool refused, const std::string& reason) const {
   const bool open = step_ == Step::kOpen;
   spdlog::log(open && !refused ? spdlog::level::info : spdlog::level::warn, "session={} {} {}",
-              id_.empty() ? "-" : id_, Who(), absl::StrReplaceAll(reason, {{"\n", "; "}}));
+              id_.empty() ? "-" : id_, Who(), OneLine(reason));
 }
 
 void LocalSession::RefuseOn(std::uint64_t id, const absl::Status& why) {

@@ -32,7 +32,7 @@ TEST_CASE("A call is answered on its id, whatever the order", "[rpc][local]") {
   DoorClient client(fixture.path());
   JoinAs(client, v1::TRAINER);
   v1::ClientMessage publish = test::PublishOf(11, 3, 60'000);
-  publish.mutable_publish()->set_label("step 30");
+  publish.mutable_publish()->set_label("step\n\x1b[31m30");
   publish.mutable_publish()->add_required_groups("engine0");
   REQUIRE(client.Send(publish));
   v1::ClientMessage wait;
@@ -42,7 +42,7 @@ TEST_CASE("A call is answered on its id, whatever the order", "[rpc][local]") {
   REQUIRE(client.Send(wait));
   REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().waits.contains(4); }));
   fixture.thread().Ask([&] {
-    CHECK(fixture.calls().last_options.label == "step 30");
+    CHECK(fixture.calls().last_options.label == "step; ?[31m30");  // one line
     CHECK(fixture.calls().last_options.required_groups == std::set<std::string>{"engine0"});
     fixture.calls().waits.at(4)(Version(5));
     PublishResult result;
