@@ -1,10 +1,13 @@
 #include "daemon/leader/doubts.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 
 #include <spdlog/spdlog.h>
 
 #include "daemon/leader/publications.h"
+#include "planner/model/layout.h"
 
 namespace wb {
 namespace {
@@ -13,17 +16,17 @@ bool HoldsInDoubt(const Member& member, Version version) {
   return member.memory == MemoryState::kInDoubt && member.held_version == version;
 }
 
-/// Makes room for one more: those that are decided, lowest version first.
-void MakeRoom(LeaderJob& job) {
-  while (job.doubts.size() >= kVersionsKept) {
-    auto oldest = job.doubts.end();
-    for (auto it = job.doubts.begin(); it != job.doubts.end(); ++it) {
-      if (!it->second.committed.has_value()) continue;
-      if (oldest == job.doubts.end() || it->first.second < oldest->first.second) oldest = it;
-    }
-    if (oldest == job.doubts.end()) return;
-    job.doubts.erase(oldest);
-  }
+/// Makes room for one more of the group: those that are decided, lowest version first. What is
+/// known of a group is not given up for others, unless there are more than a job can have.
+void MakeRoom(LeaderJob& job, const std::string& group) {
+  const auto decided = [](const auto& entry) { return entry.second.committed.has_value(); };
+  if (job.doubts.size() >= kMaxWorkers) std::erase_if(job.doubts, decided);
+  const auto begin = job.doubts.lower_bound({group, Version()});
+  const auto end = std::find_if(begin, job.doubts.end(),
+                                [&](const auto& entry) { return entry.first.first != group; });
+  if (static_cast<std::size_t>(std::distance(begin, end)) < kVersionsKept) return;
+  const auto oldest = std::find_if(begin, end, decided);
+  if (oldest != end) job.doubts.erase(oldest);
 }
 
 }  // namespace
@@ -34,7 +37,7 @@ void Doubts::OnAdmitted(LeaderJob& job,
   for (const auto& [group, version] : commits) {
     const auto doubt = job.doubts.find({group, version});
     if (doubt == job.doubts.end()) {
-      MakeRoom(job);
+      MakeRoom(job, group);
       job.doubts[{group, version}] = {state_.turns.Now(), {}, true};
     } else if (!doubt->second.committed.has_value()) {
       Decide(job, group, version, true);
@@ -71,7 +74,7 @@ std::optional<bool> Doubts::Recorded(const LeaderJob& job, const Member& member)
 
 void Doubts::Open(LeaderJob& job, const std::string& group, Version version) {
   if (job.doubts.contains({group, version})) return;
-  MakeRoom(job);
+  MakeRoom(job, group);
   Doubt& doubt = job.doubts[{group, version}];
   doubt.since = state_.turns.Now();
   doubt.deadline = state_.turns.After(

@@ -96,6 +96,18 @@ TEST_CASE("a commit that the trainers' daemon has heard of is completed", "[cont
   REQUIRE(leader.Decided(1, true));
 }
 
+TEST_CASE("commits to many groups are all remembered", "[control][leader]") {
+  NewLeader leader;
+  std::vector<GroupCommit> commits = {{"engine0", Version(5)}};
+  for (int i = 0; i < 500; ++i) commits.push_back({"pod-" + std::to_string(i), Version(5)});
+  REQUIRE(leader.world
+              .Join(leader.n0, "t0", TrainerRank(0, 1, "n0"), 1, {Version(5)}, std::move(commits))
+              .ok());
+  leader.Back(0, {});  // another process: it cannot tell
+  leader.Back(1, InDoubt(5));
+  REQUIRE(leader.Decided(1, true));
+}
+
 TEST_CASE("a rank that has surely not staged a version fails it at once", "[control][leader]") {
   NewLeader leader;
   leader.Back(0, InDoubt(5));
