@@ -48,6 +48,20 @@ void Add(BytesByPath& sum, const BytesByPath& bytes) {
   sum.local += bytes.local;
 }
 
+/// Groups that have left, when there are many of whose plans the daemon holds its parts: engines
+/// may come under a new name each. A few are kept for those that come back.
+std::vector<std::string> PlansToForget(const LeaderJob& job, Peer& peer) {
+  constexpr std::size_t kKept = 16;
+  std::vector<std::string> gone;
+  for (const auto& [key, fingerprint] : peer.plans_sent) {
+    const auto& [name, group] = key;
+    if (name == job.name && job.members.OfGroup(group).empty()) gone.push_back(group);
+  }
+  if (gone.size() <= kKept) return {};
+  for (const std::string& group : gone) peer.plans_sent.erase({job.name, group});
+  return gone;
+}
+
 template <typename Predicate>
 bool AllParticipants(const Delivery& delivery, Predicate predicate) {
   return std::all_of(delivery.participants.begin(), delivery.participants.end(),
@@ -122,6 +136,7 @@ PrepareAttempt Deliveries::PrepareMessage(const DeliveryRef& ref, const std::str
     if (is_first || sent->second != message.fingerprint) {
       message.plan = MakePlanPart(solved.job, solved.plan, ref.delivery.group, node);
       sent->second = message.fingerprint;
+      message.forget = PlansToForget(ref.job, *peer);
     }
   }
   const auto& exchanges = solved.groups.at(ref.delivery.group).exchanges;

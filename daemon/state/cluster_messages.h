@@ -199,6 +199,8 @@ struct PrepareAttempt {
   std::optional<PlanPart> plan;  // absent: the daemon already holds it
   std::vector<PeerAddress> peers;
   std::map<std::string, WorkerGeneration> workers;  // "group/rank" of local ones
+  // Groups of the job that have left: their plans need not be held, and come again if needed.
+  std::vector<std::string> forget = {};
 };
 
 struct GoAttempt {

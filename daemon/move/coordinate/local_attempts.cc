@@ -44,6 +44,7 @@ LocalAttempt* LocalAttempts::Expect(AttemptId id, LocalState state) {
 
 void LocalAttempts::Prepare(PrepareAttempt message) {
   const AttemptId id = message.attempt;
+  for (const std::string& group : message.forget) state_.plans.erase({message.job, group});
   if (Find(id) != nullptr) {
     ++state_.stale_messages;
     return;

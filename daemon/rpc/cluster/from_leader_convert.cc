@@ -94,6 +94,10 @@ absl::StatusOr<FromLeader> Read(const v1::PrepareAttempt& wire) {
   }
   WB_ASSIGN_OR_RETURN(prepare.peers, ReadPeers(wire));
   WB_ASSIGN_OR_RETURN(prepare.workers, ReadWorkers(wire));
+  for (const std::string& group : wire.forget()) {
+    WB_RETURN_IF_ERROR(CheckName("forget", group));
+    prepare.forget.push_back(group);
+  }
   return prepare;
 }
 
@@ -187,6 +191,7 @@ void Write(const PrepareAttempt& value, v1::ClusterReply& wire) {
     (*message.mutable_epochs())[worker] = generation.epoch.value();
     (*message.mutable_incarnations())[worker] = generation.incarnation.value();
   }
+  for (const std::string& group : value.forget) message.add_forget(group);
 }
 
 void Write(const GoAttempt& value, v1::ClusterReply& wire) {

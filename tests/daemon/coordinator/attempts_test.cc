@@ -299,6 +299,22 @@ TEST_CASE("the second version lowers nothing and needs no plan sent", "[control]
   REQUIRE(world.works.at(AttemptId(1002)).in.size() == 4);
 }
 
+TEST_CASE("plans that the leader says are not needed are let go of", "[control][coordinator]") {
+  DaemonWorld world;
+  Receivers receivers(world);
+  world.Say(PrepareFor("n1", 1));
+  PrepareAttempt other = PrepareFor("n1", 2);
+  other.group = "engine1";
+  other.forget = {"engine0"};
+  world.Say(other);
+  world.Take<AttemptFailed>();
+  PrepareAttempt without = PrepareFor("n1", 3, false);
+  world.Say(without);
+  const std::vector<AttemptFailed> failures = world.Take<AttemptFailed>();
+  REQUIRE(failures.size() == 1);
+  REQUIRE(Text(failures[0].status) == "node n1 holds no plan of job gqa for engine0");
+}
+
 TEST_CASE("a client that does not take the go notice fails the attempt, by name",
           "[control][coordinator]") {
   DaemonWorld world;

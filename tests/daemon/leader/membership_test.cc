@@ -1,11 +1,14 @@
 // Groups that come and go between versions.
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "tests/daemon/support/control_jobs.h"
 #include "tests/daemon/support/leader_world.h"
@@ -104,6 +107,31 @@ TEST_CASE("a group that comes back as it was has the plan it had", "[control][le
   for (const PrepareAttempt& message : world.Take<PrepareAttempt>(nodes.n0)) {
     REQUIRE_FALSE(message.plan.has_value());
   }
+}
+
+TEST_CASE("daemons need not keep the plans of engines that come under ever new names",
+          "[control][leader]") {
+  LeaderWorld world;
+  ThreeNodes nodes(world);
+  std::vector<std::string> forgotten;
+  for (std::uint64_t version = 1; version <= 40; ++version) {
+    const std::string name = absl::StrCat("pod-", version);
+    REQUIRE(world.Join(nodes.n2, name, RolloutRank(name, 0, 1, "n2"), 1).ok());
+    nodes.Update(version, name);
+    for (const PrepareAttempt& message : world.Take<PrepareAttempt>(nodes.n0)) {
+      REQUIRE(message.plan.has_value() == (message.group == name || version == 1));
+      forgotten.insert(forgotten.end(), message.forget.begin(), message.forget.end());
+    }
+    world.Say(nodes.n2, UnregisterWorker{name, "scaled down"});
+  }
+  REQUIRE(forgotten.size() == 34);  // 17 at a time: 16 may come back
+  REQUIRE(std::count(forgotten.begin(), forgotten.end(), "pod-1") == 1);
+  REQUIRE(std::count(forgotten.begin(), forgotten.end(), "engine0") == 0);
+
+  // Who comes back nevertheless gets its plan again.
+  REQUIRE(world.Join(nodes.n2, "again", RolloutRank("pod-1", 0, 1, "n2"), 1).ok());
+  nodes.Update(41, "again");
+  REQUIRE(nodes.Asked(nodes.n0, "pod-1").plan.has_value());
 }
 
 TEST_CASE("a version waits for min_groups groups until start_timeout", "[control][leader]") {

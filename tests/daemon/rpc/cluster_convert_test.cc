@@ -75,7 +75,8 @@ std::vector<FromLeader> AllFromLeader() {
       Fingerprint(123),
       SomePlanPart(),
       {{"n0", Incarnation(9), "address"}},
-      {{"engine0/0", {Incarnation(5), Epoch(2)}}, {"policy/0", {Incarnation(6), Epoch(0)}}}};
+      {{"engine0/0", {Incarnation(5), Epoch(2)}}, {"policy/0", {Incarnation(6), Epoch(0)}}},
+      {"engine8", "engine9"}};
   PrepareAttempt known = prepare;
   known.plan.reset();
   return {Welcome{Incarnation(8)},
@@ -193,6 +194,7 @@ TEST_CASE("A plan part arrives as it was, and stays away when it was left out", 
   REQUIRE(read(all[6]).plan == SomePlanPart());
   REQUIRE_FALSE(read(all[7]).plan.has_value());
   REQUIRE(read(all[7]).workers == std::get<PrepareAttempt>(all[7]).workers);
+  REQUIRE(read(all[7]).forget == std::vector<std::string>{"engine8", "engine9"});
 }
 
 template <typename Wire>
@@ -269,6 +271,7 @@ TEST_CASE("A message from the leader that is wrong is refused by its field", "[r
        [](W& w) { w.mutable_prepare()->mutable_incarnations()->erase("engine0/0"); }},
       {"incarnations: has 3 workers", 6,
        [](W& w) { (*w.mutable_prepare()->mutable_incarnations())["engine0/9"] = 1; }},
+      {"forget: holds a character", 6, [](W& w) { w.mutable_prepare()->set_forget(0, "a/b"); }},
       {"peers.node", 6, [](W& w) { w.mutable_prepare()->mutable_peers(0)->clear_node(); }},
       {"status: OK in an abort", 10, [](W& w) { w.mutable_abort()->clear_status(); }},
       {"wait_seconds", 11,
