@@ -33,6 +33,15 @@ Result<void> BoundConnect(int fd, Deadline deadline) {
   return {};
 }
 
+/// Where nobody listens, says what to look for.
+Error NoDaemon(int error) {
+  Error failed = SystemError(error, "connect");
+  if (error == ENOENT || error == ECONNREFUSED) {
+    failed.message += "; is a weightbridged running with this run_dir?";
+  }
+  return failed;
+}
+
 /// The control message that carries one descriptor.
 union Attachment {
   cmsghdr header;
@@ -99,7 +108,7 @@ Result<PacketSocket> PacketSocket::Connect(const std::string& path, Deadline dea
     const int error = errno;
     if (error == EINTR && Remaining(deadline) > Milliseconds::zero()) continue;
     if (error == EAGAIN || error == EINTR) return Late("the daemon did not accept in time");
-    return SystemError(error, "connect");
+    return NoDaemon(error);
   }
   return PacketSocket(std::move(fd));
 }

@@ -74,6 +74,7 @@ TEST_CASE("Join names a missing and a dead socket at once", "[client][field][cas
     const std::string text = JoinError(OptionsFor(folder.path() + "/worker.sock"), layout);
     CHECK(Contains(text, "UNAVAILABLE: join of engine0/1 at " + folder.path() + "/worker.sock"));
     CHECK(Contains(text, "ENOENT"));
+    CHECK(Contains(text, "is a weightbridged running with this run_dir?"));
   }
   SECTION("dead: ECONNREFUSED") {
     const std::string path = folder.path() + "/worker.sock";
