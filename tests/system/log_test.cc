@@ -3,6 +3,9 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -33,10 +36,14 @@ using test::TextOf;
 using test::Update;
 using namespace std::chrono_literals;
 
+/// What the daemon's files may have. ThreadSanitizer makes one of half a MiB as a process starts.
+constexpr std::uintmax_t kFileBytes = 2 << 20;
+
 /// A command that becomes the daemon with its stdout and stderr as a shell says, and with files of
-/// 512 bytes at most.
+/// kFileBytes at most.
 std::vector<std::string> Redirected(const std::string& how) {
-  return {"/bin/sh", "-c", "ulimit -f 1; exec \"$@\" " + how, "sh"};
+  const std::string blocks = std::to_string(kFileBytes / 512);
+  return {"/bin/sh", "-c", "ulimit -f " + blocks + "; exec \"$@\" " + how, "sh"};
 }
 
 /// A pipe by name, with a reader that does not read.
@@ -80,6 +87,8 @@ TEST_CASE("A log that cannot be written does not stop or block a daemon",
   UnreadPipe leaves(folder.path() + "/leaves");
   stalls.Fill();
   const std::string limited = folder.path() + "/limited";
+  std::ofstream(limited).put('.');
+  std::filesystem::resize_file(limited, kFileBytes);
   const std::vector<std::string> logs = {
       "2>/dev/full",       // a full disk
       "<&- >&- 2>&-",      // closed: no socket may get their numbers
@@ -97,6 +106,7 @@ TEST_CASE("A log that cannot be written does not stop or block a daemon",
     if (log == logs.back()) leaves.reader.Reset();
     UpdatesAndEnds(daemon);
   }
+  REQUIRE(std::filesystem::file_size(limited) == kFileBytes);
 }
 
 TEST_CASE("A client that is refused all the time is a few lines and a count",
