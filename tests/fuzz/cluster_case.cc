@@ -6,6 +6,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "absl/strings/str_cat.h"
+
 #include "daemon/leader/leader.h"
 #include "daemon/rpc/cluster/cluster_convert.h"
 #include "daemon/rpc/cluster/layout_intake.h"
@@ -57,7 +59,8 @@ class FedLeader final : public PeerLinks {
 
   void Send(PeerId /*peer*/, FromLeader message) override {
     const absl::StatusOr<FromLeader> again = FromLeaderFromProto(ToProto(message, kTerm));
-    RequireInCase(again.ok(), "the leader says what no daemon takes");
+    RequireInCase(again.ok(), absl::StrCat("the leader says what no daemon takes: ",
+                                           again.status().ToString()));
   }
   void Close(PeerId peer, const absl::Status& /*status*/) override { ended_.insert(peer); }
 

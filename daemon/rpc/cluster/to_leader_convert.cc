@@ -65,6 +65,7 @@ absl::StatusOr<std::vector<GroupCommit>> ReadCommits(const v1::RegisterWorker& w
 
 absl::StatusOr<ToLeader> Read(const v1::RegisterWorker& wire) {
   WB_RETURN_IF_ERROR(CheckSession(wire.session()));
+  WB_RETURN_IF_ERROR(CheckIncarnation(wire.incarnation()));
   WB_RETURN_IF_ERROR(CheckWorldSize(wire.world_size()));
   WB_ASSIGN_OR_RETURN(const MemoryState memory, MemoryStateFromProto(wire.memory()));
   WB_RETURN_IF_ERROR(CheckHeld(memory, Version(wire.held_version())));

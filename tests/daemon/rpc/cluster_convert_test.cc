@@ -231,6 +231,7 @@ TEST_CASE("A message to the leader that is wrong is refused by its field", "[rpc
       {"session: 5 characters", 1, [](W& w) { w.mutable_register_worker()->set_session("short"); }},
       {"session: is not lower case hex", 1,
        [](W& w) { w.mutable_register_worker()->set_session(std::string(32, 'G')); }},
+      {"incarnation: 0", 1, [](W& w) { w.mutable_register_worker()->set_incarnation(0); }},
       {"world_size: -1", 1, [](W& w) { w.mutable_register_worker()->set_world_size(-1); }},
       {"memory: state 0", 1, [](W& w) { w.mutable_register_worker()->clear_memory(); }},
       {"held_version: 0", 1, [](W& w) { w.mutable_register_worker()->set_held_version(0); }},
