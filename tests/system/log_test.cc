@@ -33,7 +33,6 @@ using test::kListen;
 using test::TempFolder;
 using test::TensorWorker;
 using test::TextOf;
-using test::Update;
 using namespace std::chrono_literals;
 
 /// What the daemon's files may have. ThreadSanitizer makes one of half a MiB as a process starts.
@@ -65,17 +64,7 @@ struct UnreadPipe {
 };
 
 void UpdatesAndEnds(DaemonProcess& daemon) {
-  {
-    TensorWorker source(daemon.worker_socket(), "policy");
-    TensorWorker target(daemon.worker_socket(), "engine0");
-    auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
-    auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
-    REQUIRE(TextOf(trainer) == "OK");
-    REQUIRE(TextOf(rollout) == "OK");
-    for (std::uint64_t version = 1; version <= 3; ++version) {
-      Update(*trainer, source, *rollout, target, version);
-    }
-  }
+  test::MoveVersions(daemon.worker_socket(), daemon.worker_socket(), 1, 3);
   daemon.Signal(SIGTERM);
   REQUIRE(daemon.Ends(5s) == Exited(0));
 }

@@ -64,18 +64,6 @@ unsigned ModeOf(const std::string& path) {
   return ::stat(path.c_str(), &found) == 0 ? found.st_mode & 07777U : 0;
 }
 
-void MoveVersions(const DaemonProcess& from, const DaemonProcess& to, std::uint64_t last) {
-  TensorWorker source(from.worker_socket(), "policy");
-  TensorWorker target(to.worker_socket(), "engine0");
-  auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
-  auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
-  REQUIRE(TextOf(trainer) == "OK");
-  REQUIRE(TextOf(rollout) == "OK");
-  for (std::uint64_t version = 1; version <= last; ++version) {
-    Update(*trainer, source, *rollout, target, version);
-  }
-}
-
 TEST_CASE("A daemon is healthy while it has a leader, on both its ops doors", "[system][service]") {
   const TempFolder folder;
   DaemonProcess leader({folder.path(), "n0", kListen, "control: {listen: '127.0.0.1:0'}"});
@@ -187,7 +175,7 @@ TEST_CASE("Proxy variables touch nothing", "[system][service]") {
   REQUIRE(n1.Ready());
   REQUIRE(absl::StrContains(test::ReadWholeFile(absl::StrCat("/proc/", n1.pid(), "/environ")),
                             "grpc_proxy=http://127.0.0.1:9"));
-  MoveVersions(n0, n1, 2);
+  test::MoveVersions(n0.worker_socket(), n1.worker_socket(), 1, 2);
   for (const std::string& door : {n0.control(), n0.Said("X_WB_CONTROL")}) {
     const test::Finished asked =
         test::RunProgram(folder.path(), {BinaryOf("wbctl"), "status", "--daemon", door});
@@ -305,7 +293,7 @@ TEST_CASE("A daemon runs as a normal user, and weights move", "[system][service]
   REQUIRE(n1.Ready());
   REQUIRE(absl::StartsWith(ProcStatus(n0.pid(), "Uid"), "65534\t65534"));
   REQUIRE(ProcStatus(n0.pid(), "CapEff") == "0000000000000000");
-  MoveVersions(n0, n1, 2);
+  test::MoveVersions(n0.worker_socket(), n1.worker_socket(), 1, 2);
   // A file that it may not read is refused by name.
   const std::string secret = folder.path() + "/secret.key";
   REQUIRE(test::WriteWholeFile(secret, "x"));

@@ -77,4 +77,21 @@ inline void Update(weightbridge::Trainer& trainer,
   REQUIRE(target.Holds(static_cast<float>(version)));
 }
 
+/// Versions first to last, from a trainer at one worker socket to an engine at another, or the
+/// same.
+inline void MoveVersions(const std::string& from,
+                         const std::string& to,
+                         std::uint64_t first,
+                         std::uint64_t last) {
+  const TensorWorker source(from, "policy");
+  const TensorWorker target(to, "engine0");
+  auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
+  auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
+  REQUIRE(TextOf(trainer) == "OK");
+  REQUIRE(TextOf(rollout) == "OK");
+  for (std::uint64_t version = first; version <= last; ++version) {
+    Update(*trainer, source, *rollout, target, version);
+  }
+}
+
 }  // namespace wb::test

@@ -41,23 +41,10 @@ using test::LogShows;
 using test::Slack;
 using test::StatusBecomes;
 using test::TempFolder;
-using test::TensorWorker;
-using test::TextOf;
 using test::WaitsShow;
 using namespace std::chrono_literals;
 
 constexpr const char* kQuick = "timeouts: {peer: 2s}\n";
-
-/// One version from a trainer at `from` to an engine at `to`.
-void MoveOne(const DaemonProcess& from, const DaemonProcess& to, std::uint64_t version) {
-  TensorWorker source(from.worker_socket(), "policy");
-  TensorWorker target(to.worker_socket(), "engine0");
-  auto trainer = weightbridge::Trainer::Join(source.options, source.layout);
-  auto rollout = weightbridge::Rollout::Join(target.options, target.layout);
-  REQUIRE(TextOf(trainer) == "OK");
-  REQUIRE(TextOf(rollout) == "OK");
-  Update(*trainer, source, *rollout, target, version);
-}
 
 /// A daemon that is to be refused, and where that shows.
 struct Bad {
@@ -113,8 +100,8 @@ TEST_CASE("Daemons that are not of the cluster are refused by name, the others s
     CHECK_FALSE(absl::StrContains(leader.Log(), absl::StrCat("node=", bads[i].node, " attached")));
   }
   REQUIRE(StatusBecomes(folder, good, "leader_connected", true, 10s));
-  MoveOne(leader, good, 1);
-  MoveOne(good, leader, 2);
+  test::MoveVersions(leader.worker_socket(), good.worker_socket(), 1, 1);
+  test::MoveVersions(good.worker_socket(), leader.worker_socket(), 2, 2);
   for (const auto& one : refused) one->Signal(SIGTERM);
   for (const auto& one : refused) CHECK(one->Ends() == Exited(0));
   REQUIRE(AskDaemon(folder, "status", good).at("leader_connected") == true);

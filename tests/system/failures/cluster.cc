@@ -143,8 +143,8 @@ bool Cluster::KnowsRollouts() {
   return static_cast<std::size_t>(listed->workers_size()) - trainers == rollouts();
 }
 
-std::string Cluster::Deliver(std::uint64_t version) {
-  const std::string call = absl::StrCat(version, " ", Slack(kPatience).count());
+void Cluster::Begin(std::uint64_t version, std::chrono::milliseconds timeout) {
+  const std::string call = absl::StrCat(version, " ", timeout.count());
   for (auto& [name, worker] : workers_) {
     if (!IsTrainer(name)) worker.Tell("take " + call);
   }
@@ -152,10 +152,13 @@ std::string Cluster::Deliver(std::uint64_t version) {
   for (auto& [name, worker] : workers_) {
     if (IsTrainer(name)) worker.Tell("publish " + call);
   }
+}
+
+std::string Cluster::Deliver(std::uint64_t version) {
+  Begin(version, Slack(kPatience));
   std::string faults;
   for (auto& [name, worker] : workers_) {
-    nlohmann::json said = worker.Await(kPatience);
-    if (said.at("call") == "offered") said = worker.Await(kPatience);
+    const nlohmann::json said = worker.AwaitEnd(kPatience);
     if (said.at("code") == "OK" && said.value("as_said", true)) continue;
     absl::StrAppend(&faults, "version ", version, " at ", name, ": ", said.dump(), "\n");
   }

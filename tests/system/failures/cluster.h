@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -39,6 +40,9 @@ class Cluster {
   void Replace(const std::string& worker);
   /// Whether the leader knows all rollouts.
   bool KnowsRollouts();
+  /// Has every rollout take a version and every trainer publish it; returns when they have been
+  /// told.
+  void Begin(std::uint64_t version, std::chrono::milliseconds timeout);
   /// Publishes a version, which every rollout receives: "" or a line for each that did not, or that
   /// holds other bytes than it says.
   std::string Deliver(std::uint64_t version);

@@ -21,18 +21,14 @@ TEST_CASE("A daemon that is to stop amid a transfer does, and nobody is left wit
   Cluster cluster({.bytes = 6 << 20, .more = "timeouts: {peer: 1s, drain: 1s}\n"});
   REQUIRE(cluster.Deliver(1).empty());
   cluster.daemon("n1").Order("payload hold 1");
-  for (const char* rollout : {"engine0/0", "engine0/1", "engine1/0"}) {
-    cluster.worker(rollout).Tell("take 2 60000");
-  }
-  cluster.worker("policy/0").Tell("publish 2 60000");
+  cluster.Begin(2, 60s);
   cluster.daemon("n1").AwaitReached("payload");
   DaemonProcess& stopping = cluster.daemon(node).process();
   stopping.Signal(SIGTERM);
   REQUIRE(stopping.Ends(5s) == "exited with code 0");
   REQUIRE_FALSE(std::filesystem::exists(stopping.worker_socket()));
   for (auto& [name, worker] : cluster.workers()) {
-    nlohmann::json said = worker.Await(5s);
-    if (said.at("call") == "offered") said = worker.Await(5s);
+    const nlohmann::json said = worker.AwaitEnd(5s);
     CAPTURE(node, name, said.dump());
     REQUIRE((said.at("code") == "OK") == (name == "engine1/0"));
     REQUIRE(said.value("as_said", true));
@@ -48,10 +44,7 @@ TEST_CASE("A trainer that is to stop amid a transfer leaves nobody with half a v
   Cluster cluster({.bytes = 6 << 20, .more = "timeouts: {peer: 1s}\n"});
   REQUIRE(cluster.Deliver(1).empty());
   cluster.daemon("n1").Order("payload hold 1");
-  for (const char* rollout : {"engine0/0", "engine0/1", "engine1/0"}) {
-    cluster.worker(rollout).Tell("take 2 60000");
-  }
-  cluster.worker("policy/0").Tell("publish 2 60000");
+  cluster.Begin(2, 60s);
   cluster.daemon("n1").AwaitReached("payload");
   cluster.AwaitDelivery(2, "engine1", "committed");
   WorkerProcess& trainer = cluster.worker("policy/0");
@@ -59,8 +52,7 @@ TEST_CASE("A trainer that is to stop amid a transfer leaves nobody with half a v
   REQUIRE(trainer.Await(5s).at("code") == "gone");
   for (auto& [name, worker] : cluster.workers()) {
     if (name == "policy/0") continue;
-    nlohmann::json said = worker.Await(5s);
-    if (said.at("call") == "offered") said = worker.Await(5s);
+    const nlohmann::json said = worker.AwaitEnd(5s);
     CAPTURE(name, said.dump());
     const bool whole = name == "engine1/0";
     REQUIRE((said.at("code") == "OK") == whole);
@@ -81,12 +73,7 @@ TEST_CASE("A trainer that dies amid a transfer is named to the other trainers wi
   Cluster cluster({.bytes = 6 << 20, .more = "timeouts: {peer: 5s}\n", .trainers = 2});
   REQUIRE(cluster.Deliver(1).empty());
   cluster.daemon("n1").Order("payload hold 1");
-  for (const char* rollout : {"engine0/0", "engine0/1", "engine1/0"}) {
-    cluster.worker(rollout).Tell("take 2 60000");
-  }
-  for (const std::string& trainer : {victim, other}) {
-    cluster.worker(trainer).Tell("publish 2 60000");
-  }
+  cluster.Begin(2, 60s);
   cluster.daemon("n1").AwaitReached("payload");
   cluster.AwaitDelivery(2, "engine1", "committed");
   cluster.worker(victim).Signal(signal);
@@ -97,8 +84,7 @@ TEST_CASE("A trainer that dies amid a transfer is named to the other trainers wi
   REQUIRE(cluster.worker(victim).Await(5s).at("code") == "gone");
   for (const char* rollout : {"engine0/0", "engine0/1", "engine1/0"}) {
     const bool whole = std::string(rollout) == "engine1/0";
-    nlohmann::json ended = cluster.worker(rollout).Await(2s);
-    if (ended.at("call") == "offered") ended = cluster.worker(rollout).Await(2s);
+    const nlohmann::json ended = cluster.worker(rollout).AwaitEnd(2s);
     CAPTURE(rollout, ended.dump());
     REQUIRE((ended.at("code") == "OK") == whole);
     REQUIRE(ended.at("as_said") == true);

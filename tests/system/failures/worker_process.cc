@@ -69,4 +69,9 @@ nlohmann::json WorkerProcess::Await(std::chrono::milliseconds bound) {
   }
 }
 
+nlohmann::json WorkerProcess::AwaitEnd(std::chrono::milliseconds bound) {
+  nlohmann::json said = Await(bound);
+  return said.value("call", "") == "offered" ? Await(bound) : said;
+}
+
 }  // namespace wb::test

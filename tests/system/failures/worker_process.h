@@ -34,6 +34,8 @@ class WorkerProcess {
   /// Tells it and waits for the answer; throws when that does not come within `bound`.
   nlohmann::json Ask(const std::string& command, std::chrono::milliseconds bound);
   nlohmann::json Await(std::chrono::milliseconds bound);
+  /// The same, of the end of a command: passes over what a "take" says in between.
+  nlohmann::json AwaitEnd(std::chrono::milliseconds bound);
   void Signal(int signal) const { child_->Signal(signal); }
   pid_t pid() const { return child_->pid(); }
   /// Readable when Take has something.
