@@ -4,28 +4,57 @@
 #include <span>
 #include <variant>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+
+#include "planner/model/plan_moves.h"
 #include "planner/model/registration.h"
 #include "planner/solve/planner.h"
 
 namespace wb {
 namespace {
 
-std::map<std::string, GroupMoves> MovesByGroup(const Job& job, const Plan& plan) {
-  std::map<std::string, GroupMoves> groups;
-  for (const Layout& layout : job.layouts) {
-    if (layout.role == Role::kRollout) groups.try_emplace(layout.name.group);
+// A job's nodes, numbered.
+class Nodes {
+ public:
+  explicit Nodes(const Job& job) {
+    absl::flat_hash_map<absl::string_view, std::uint32_t> numbers;
+    for (const Layout& layout : job.layouts) {
+      const auto [number, fresh] =
+          numbers.try_emplace(layout.node, static_cast<std::uint32_t>(names_.size()));
+      if (fresh) names_.push_back(&layout.node);
+      of_worker_.push_back(number->second);
+    }
   }
-  std::map<std::pair<WorkerIndex, WorkerIndex>, std::uint64_t> pairs;
-  for (const Move& move : plan.moves) pairs[{move.src, move.dst}] += move.bytes;
-  for (const auto& [pair, bytes] : pairs) {
-    const std::string& from = job.layout(pair.first).node;
-    const Layout& destination = job.layout(pair.second);
-    GroupMoves& group = groups[destination.name.group];
-    group.bytes += bytes;
-    std::set<std::string>& sends = group.exchanges[from];
-    if (from == destination.node) continue;
-    sends.insert(destination.node);
-    group.exchanges[destination.node].insert(from);
+  std::uint32_t Of(WorkerIndex worker) const { return of_worker_[worker.value()]; }
+  const std::string& name(std::uint32_t node) const { return *names_[node]; }
+
+ private:
+  std::vector<const std::string*> names_;
+  std::vector<std::uint32_t> of_worker_;
+};
+
+GroupMoves MovesOfGroup(const Nodes& nodes, const Plan& plan, const PlanGroup& group) {
+  absl::flat_hash_set<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  ForEachPart(plan, group, [&](const SlicePart& part) {
+    pairs.emplace(nodes.Of(part.src), nodes.Of(part.dst));
+  });
+  GroupMoves moves{group.bytes, {}};
+  for (const auto& [from, to] : pairs) {
+    std::set<std::string>& sends = moves.exchanges[nodes.name(from)];
+    if (from == to) continue;
+    sends.insert(nodes.name(to));
+    moves.exchanges[nodes.name(to)].insert(nodes.name(from));
+  }
+  return moves;
+}
+
+std::map<std::string, GroupMoves> MovesByGroup(const Job& job, const Plan& plan) {
+  const Nodes nodes(job);
+  std::map<std::string, GroupMoves> groups;
+  for (const PlanGroup& group : plan.groups) {
+    groups.emplace(group.name, MovesOfGroup(nodes, plan, group));
   }
   return groups;
 }

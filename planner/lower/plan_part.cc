@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 
 #include "planner/model/describe.h"
+#include "planner/model/plan_moves.h"
 
 namespace wb {
 namespace {
@@ -50,13 +51,15 @@ PlanPart MakePlanPart(const Job& job,
   PlanPart part{job.name, group.name, group.fingerprint, {}, {}, {}, {}};
   Renumbering<WorkerIndex> workers(job.layouts.size());
   Renumbering<TensorId> tensors(job.tensors.size());
-  for (std::size_t i = group.begin; i < group.end; ++i) {
-    const Move& move = plan.moves[i];
-    if (job.layout(move.src).node != node && job.layout(move.dst).node != node) continue;
+  std::vector<bool> here(job.layouts.size());
+  for (std::size_t w = 0; w < here.size(); ++w) here[w] = job.layouts[w].node == node;
+  part.moves = MovesOf(plan, group, [&](WorkerIndex src, WorkerIndex dst) {
+    return here[src.value()] || here[dst.value()];
+  });
+  for (const Move& move : part.moves) {
     workers.Use(move.src);
     workers.Use(move.dst);
     tensors.Use(move.tensor);
-    part.moves.push_back(move);
   }
   for (const WorkerIndex worker : workers.Assign()) {
     part.workers.push_back({job.layout(worker).name, job.layout(worker).node});

@@ -39,12 +39,71 @@ struct Bounds {
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
+/// Elements that rollout workers of one layout want and that lie in one source box. Slices of one
+/// `landing` of a tensor lie inside the same pieces of the worker.
+struct Slice {
+  TensorId tensor;
+  std::uint32_t source = 0;   // the source box; numbers are unique in a plan
+  std::uint32_t landing = 0;  // unique within the tensor
+  Box box;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+/// A source box of which not all holders have the same piece around it, as those of overlapping
+/// boxes (IDENTICAL): what is sent out of one piece into one landing becomes one move.
+struct SplitSource {
+  std::uint32_t source = 0;
+  std::vector<WorkerIndex> holders;   // ascending
+  std::vector<std::uint32_t> pieces;  // of each; equal numbers of a worker and tensor are one piece
+  friend bool operator==(const SplitSource&, const SplitSource&) = default;
+};
+
+/// Trainers of which each may send some slices: all that hold them, or, where that is not empty,
+/// those of them on the destination's node (`local`: no NIC carries anything).
+struct Pool {
+  std::vector<WorkerIndex> members;  // ascending
+  bool local = false;
+  friend bool operator==(const Pool&, const Pool&) = default;
+};
+
+/// What rollout workers want that are alike: of one layout, and with the same trainers on their
+/// nodes, if any.
+struct Demand {
+  std::uint32_t begin = 0;           // Plan::slices[begin, end)
+  std::uint32_t end = 0;             //
+  std::vector<std::uint32_t> pools;  // of each of these slices, index into Plan::pools
+  friend bool operator==(const Demand&, const Demand&) = default;
+};
+
+/// A rollout worker and its place among those of its group.
+struct PlanReceiver {
+  WorkerIndex worker;
+  std::uint32_t demand = 0;  // index into Plan::demands
+  std::uint32_t turn = 0;    // 0..n-1, each once
+  friend bool operator==(const PlanReceiver&, const PlanReceiver&) = default;
+};
+
+/// Bytes of a pool's slices to one group that one member sends.
+struct Quota {
+  std::uint32_t pool = 0;
+  WorkerIndex src;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const Quota&, const Quota&) = default;
+};
+
 /// What a plan means for one rollout group.
+///
+/// Put the slices that its receivers get from one pool in a row: by the receivers' turns, then as
+/// slices are ordered. The pool's quotas, in their order, say who sends how much of that row; an
+/// end of a quota inside a slice lies between two of its rows (indices of dimension 0). So the
+/// moves follow from far fewer numbers than there are moves; planner/model/plan_moves.h lists them.
 struct PlanGroup {
   std::string name;
-  std::size_t begin = 0;  // its moves are Plan::moves[begin, end)
-  std::size_t end = 0;
-  std::vector<Tie> ties;  // of Plan::ties, those whose alias it wants
+  std::vector<PlanReceiver> receivers;  // ordered by rank
+  std::vector<Quota> quotas;            // ordered by pool
+  std::uint64_t bytes = 0;              // of its moves
+  std::vector<Tie> ties;                // of Plan::ties, those whose alias it wants
   /// Of its moves and ties and all they speak of: workers with their nodes, tensors. Groups of two
   /// plans with one fingerprint have the same part on every node.
   Fingerprint fingerprint;
@@ -53,25 +112,35 @@ struct PlanGroup {
 
 /// All moves of one update; pure and comparable.
 ///
-/// Invariant: moves are ordered by (destination name, tensor name, box lo) and tile every
-/// destination piece exactly once. `unused` lists tensors that no destination wants, ordered.
+/// Invariant: the moves tile every destination piece exactly once. `unused` lists tensors that no
+/// destination wants, ordered.
 struct Plan {
-  std::vector<Move> moves;
-  std::uint64_t bytes = 0;              // of all moves
-  std::uint64_t intra_node_bytes = 0;   // of moves whose workers share a node
-  std::uint64_t max_egress_bytes = 0;   // most bytes out of one worker's NIC
-  std::uint64_t max_ingress_bytes = 0;  // most bytes into one worker's NIC
+  std::vector<Slice> slices;               // by demand, tensor, lo
+  std::vector<SplitSource> split_sources;  // by source
+  std::vector<Pool> pools;                 //
+  std::vector<Demand> demands;             //
+  std::vector<PlanGroup> groups;           // every rollout group, ordered by name
+  std::uint64_t bytes = 0;                 // of all moves
+  std::uint64_t intra_node_bytes = 0;      // of moves whose workers share a node
+  std::uint64_t max_egress_bytes = 0;      // most bytes out of one worker's NIC
+  std::uint64_t max_ingress_bytes = 0;     // most bytes into one worker's NIC
   Bounds bounds;
   std::vector<Tie> ties;  // ordered by alias
   std::vector<TensorId> unused;
-  std::vector<PlanGroup> groups;  // every rollout group, ordered by name
-  Fingerprint fingerprint;        // of the groups' names and fingerprints
+  Fingerprint fingerprint;  // of the groups' names and fingerprints
   friend bool operator==(const Plan&, const Plan&) = default;
 
   /// The bound for the features in force.
   std::uint64_t bound_bytes() const { return bounds.direct; }
   /// The most that one NIC carries in one direction.
   std::uint64_t max_nic_bytes() const { return std::max(max_egress_bytes, max_ingress_bytes); }
+  /// nullptr when the source box is not split.
+  const SplitSource* FindSplit(std::uint32_t source) const {
+    const auto found = std::lower_bound(
+        split_sources.begin(), split_sources.end(), source,
+        [](const SplitSource& entry, std::uint32_t key) { return entry.source < key; });
+    return found == split_sources.end() || found->source != source ? nullptr : &*found;
+  }
   /// nullptr when there is no such group.
   const PlanGroup* FindGroup(std::string_view name) const {
     const auto found = std::lower_bound(

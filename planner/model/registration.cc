@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -17,6 +18,22 @@ namespace {
 
 // Gaps in a group's ranks are told as ranges, at most this many.
 constexpr std::size_t kMaxGapsTold = 8;
+
+// Equal for twins. Tells apart what usually differs: where shards begin, and in which memory.
+std::size_t TwinHash(const Registration& registration) {
+  const Layout& layout = registration.layout;
+  std::size_t hash = absl::HashOf(layout.role, registration.tensors.size(), layout.pieces.size());
+  for (const Piece& piece : layout.pieces) {
+    hash = absl::HashOf(hash, piece.tensor, piece.box.lo(), piece.offset_bytes);
+  }
+  return hash;
+}
+
+// Whether both hold the same of the same tensors at the same places: then they do in every job.
+bool AreTwins(const Registration& a, const Registration& b) {
+  return a.layout.role == b.layout.role && a.tensors == b.tensors &&
+         a.layout.pieces == b.layout.pieces;
+}
 
 // Puts registrations together in the order of their workers' names, and notes every reason why
 // they do not fit. Used once by MakeJob.
@@ -36,6 +53,7 @@ class JobBuilder {
     CheckJobNames();
     CheckGroups();
     CheckGroupRoles();
+    FindTwins();
     MergeTensors();
     if (!refusals_.empty()) return std::move(refusals_);
     return Assemble();
@@ -138,9 +156,36 @@ class JobBuilder {
     }
   }
 
+  // Ranks of engines that are alike, and data parallel ranks, are looked at once.
+  void FindTwins() {
+    absl::flat_hash_map<const Piece*, std::size_t> by_list;
+    absl::flat_hash_map<std::size_t, std::vector<std::size_t>> by_hash;
+    twin_.reserve(ordered_.size());
+    for (std::size_t i = 0; i < ordered_.size(); ++i) {
+      const Registration& own = *ordered_[i];
+      const auto [listed, fresh] = by_list.try_emplace(own.layout.pieces.data(), i);
+      twin_.push_back(!fresh && AreTwins(own, *ordered_[listed->second])
+                          ? twin_[listed->second]
+                          : FirstTwin(i, by_hash[TwinHash(own)]));
+    }
+  }
+
+  std::size_t FirstTwin(std::size_t number, std::vector<std::size_t>& alike) const {
+    for (const std::size_t other : alike) {
+      if (AreTwins(*ordered_[other], *ordered_[number])) return other;
+    }
+    alike.push_back(number);
+    return number;
+  }
+
+  // What a twin declares has been declared, unless that was refused: then each is told.
   void MergeTensors() {
-    for (const Registration* registration : ordered_) {
-      for (const Tensor& tensor : registration->tensors) Declare(tensor, registration->layout);
+    std::vector<bool> refused(ordered_.size(), false);
+    for (std::size_t i = 0; i < ordered_.size(); ++i) {
+      if (twin_[i] < i && !refused[twin_[i]]) continue;
+      const std::size_t before = refusals_.size();
+      for (const Tensor& tensor : ordered_[i]->tensors) Declare(tensor, ordered_[i]->layout);
+      refused[i] = refusals_.size() > before;
     }
     if (declared_.size() > kMaxTensors) {
       Refuse("limit", "", "",
@@ -188,24 +233,27 @@ class JobBuilder {
       job.tensors.push_back(declared->owned != nullptr ? *declared->owned : *declared->tensor);
     }
     job.layouts.reserve(ordered_.size());
-    for (const Registration* registration : ordered_)
-      job.layouts.push_back(Renumber(*registration));
+    for (std::size_t i = 0; i < ordered_.size(); ++i) {
+      Layout& layout = job.layouts.emplace_back(ordered_[i]->layout);
+      layout.pieces = twin_[i] < i ? job.layouts[twin_[i]].pieces : Renumber(*ordered_[i]);
+    }
     return job;
   }
 
   // Both tables are ordered by name, so the pieces stay ordered.
-  Layout Renumber(const Registration& registration) const {
+  std::vector<Piece> Renumber(const Registration& registration) const {
     std::vector<TensorId> ids;
     ids.reserve(registration.tensors.size());
     for (const Tensor& tensor : registration.tensors) {
       ids.push_back(declared_.find(absl::string_view(tensor.name))->second.id);
     }
-    Layout layout = registration.layout;
-    for (Piece& piece : layout.pieces.Edit()) piece.tensor = ids[piece.tensor.value()];
-    return layout;
+    std::vector<Piece> pieces = registration.layout.pieces.items();
+    for (Piece& piece : pieces) piece.tensor = ids[piece.tensor.value()];
+    return pieces;
   }
 
   std::vector<const Registration*> ordered_;  // by worker name
+  std::vector<std::size_t> twin_;             // of each: the first that is alike, maybe itself
   std::vector<std::string> trainer_groups_;
   std::vector<std::string> rollout_groups_;
   absl::flat_hash_map<absl::string_view, Declared> declared_;

@@ -26,7 +26,8 @@ struct Registration {
 /// fit together: a tensor declared differently by two workers (both named), a rank twice, a gap in
 /// ranks, a group with both roles, no or several trainer groups, no rollout group, two job names.
 /// "overlap": "IDENTICAL" is the owners' promise: trainers that name the tensor must agree on it,
-/// what rollouts say of it counts only where no trainer names the tensor.
+/// what rollouts say of it counts only where no trainer names the tensor. Workers that register
+/// the same share one list of pieces in the job.
 [[nodiscard]] std::variant<Job, Refusals> MakeJob(std::span<const Registration> registrations);
 
 }  // namespace wb

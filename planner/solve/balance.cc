@@ -11,15 +11,13 @@ namespace {
 
 // A fraction of a second. Jobs with so many parts that this ends the work are even without it.
 constexpr std::size_t kMaxLooks = 20'000'000;
-// Loads within a 1024th of the target are as good as at it.
-constexpr std::uint64_t kTolerance = 1024;
 
 }  // namespace
 
-Balancer::Balancer(std::span<const TrafficClass> classes,
+Balancer::Balancer(std::span<const Holders> holders,
                    std::vector<std::uint64_t> load,
                    std::vector<SentPart> parts)
-    : classes_(classes),
+    : holders_(holders),
       parts_(std::move(parts)),
       load_(std::move(load)),
       of_sender_(load_.size()) {
@@ -32,7 +30,7 @@ Balancer::Balancer(std::span<const TrafficClass> classes,
 std::vector<SentPart> Balancer::Run(std::uint64_t target) && {
   while (looks_ < kMaxLooks && !load_.empty()) {
     const std::uint32_t from = Fullest();
-    if (load_[from] <= target + target / kTolerance) break;
+    if (NearTarget(load_[from], target)) break;
     std::optional<Step> step = BestGift(from, target);
     if (!step.has_value()) step = BestExchange(from);
     if (!step.has_value()) break;
@@ -45,10 +43,9 @@ std::uint32_t Balancer::Fullest() const {
   return static_cast<std::uint32_t>(std::max_element(load_.begin(), load_.end()) - load_.begin());
 }
 
-std::optional<std::uint32_t> Balancer::Lightest(std::uint32_t traffic_class,
-                                                std::uint32_t but) const {
+std::optional<std::uint32_t> Balancer::Lightest(std::uint32_t holders, std::uint32_t but) const {
   std::optional<std::uint32_t> lightest;
-  for (const std::uint32_t holder : classes_[traffic_class].holders) {
+  for (const std::uint32_t holder : holders_[holders]) {
     if (holder == but) continue;
     if (!lightest.has_value() || load_[holder] < load_[*lightest]) lightest = holder;
   }
@@ -81,12 +78,12 @@ void Balancer::Consider(const Step& step, std::optional<Step>& best) const {
 
 std::optional<Balancer::Step> Balancer::BestGift(std::uint32_t from, std::uint64_t target) {
   looks_ += 2 * of_sender_[from].size() + load_.size();
-  absl::flat_hash_map<std::uint32_t, std::optional<std::uint32_t>> lightest;  // per class
+  absl::flat_hash_map<std::uint32_t, std::optional<std::uint32_t>> lightest;  // per holders
   std::optional<Step> best;
   const auto consider = [&](std::uint32_t number, bool whole) {
     const SentPart& part = parts_[number];
-    const auto [to, fresh] = lightest.try_emplace(part.traffic_class);
-    if (fresh) to->second = Lightest(part.traffic_class, from);
+    const auto [to, fresh] = lightest.try_emplace(part.holders);
+    if (fresh) to->second = Lightest(part.holders, from);
     if (!to->second.has_value()) return;
     const std::uint32_t receiver = *to->second;
     const std::int64_t rows = whole ? part.hi - part.lo : RowsToGive(part, receiver, target);
@@ -114,7 +111,7 @@ std::optional<Balancer::Step> Balancer::BestExchange(std::uint32_t from) {
 std::vector<std::uint32_t> Balancer::Movable(std::uint32_t owner, std::uint32_t other) const {
   std::vector<std::uint32_t> movable;
   for (const std::uint32_t part : of_sender_[owner]) {
-    const std::vector<std::uint32_t>& holders = classes_[parts_[part].traffic_class].holders;
+    const Holders& holders = holders_[parts_[part].holders];
     if (std::binary_search(holders.begin(), holders.end(), other)) movable.push_back(part);
   }
   std::stable_sort(movable.begin(), movable.end(), [&](std::uint32_t a, std::uint32_t b) {

@@ -5,18 +5,24 @@
 #include <span>
 #include <vector>
 
-#include "planner/solve/traffic.h"
-
 namespace wb {
 
 /// A slice is never split into parts smaller than this.
 inline constexpr std::uint64_t kMinPartBytes = std::uint64_t{1} << 20;
 
-/// Rows [lo, hi) of a slice's dimension 0, at the trainer that sends them.
+/// Loads within a 1024th of the target are as good as at it.
+[[nodiscard]] inline bool NearTarget(std::uint64_t load, std::uint64_t target) {
+  return load <= target + target / 1024;
+}
+
+/// Senders of which each may send some parts, ascending.
+using Holders = std::vector<std::uint32_t>;
+
+/// Rows [lo, hi) of dimension 0 of what one receiver gets, at the trainer that sends them.
 struct SentPart {
-  std::uint32_t slice = 0;          // index into SliceIndex::slices
-  std::uint32_t traffic_class = 0;  // index into Traffic::classes
-  std::uint32_t sender = 0;         // sender number
+  std::uint32_t item = 0;     // a slice on the way to one receiver
+  std::uint32_t holders = 0;  // index into the list of holders
+  std::uint32_t sender = 0;   // sender number
   std::int64_t lo = 0;
   std::int64_t hi = 0;
   std::uint64_t row_bytes = 0;
@@ -24,13 +30,12 @@ struct SentPart {
 };
 
 /// Lowers the most loaded sender step by step: gives one of its parts, or some rows of it, to
-/// another holder, or exchanges two parts, as long as that lowers it and it is more than a
-/// thousandth above `target`, and for a bounded number of looks at parts. Deterministic. Used
-/// once, by Route.
+/// another holder, or exchanges two parts, as long as that lowers it and it is not near `target`,
+/// and for a bounded number of looks at parts. Deterministic. Used once, by Route.
 class Balancer {
  public:
   /// `load`: what each sender carries besides the parts, bytes.
-  Balancer(std::span<const TrafficClass> classes,
+  Balancer(std::span<const Holders> holders,
            std::vector<std::uint64_t> load,
            std::vector<SentPart> parts);
 
@@ -50,13 +55,13 @@ class Balancer {
   std::optional<Step> BestExchange(std::uint32_t from);
   void Consider(const Step& step, std::optional<Step>& best) const;
   void ConsiderExchanges(std::uint32_t from, std::uint32_t with, std::optional<Step>& best);
-  std::optional<std::uint32_t> Lightest(std::uint32_t traffic_class, std::uint32_t but) const;
+  std::optional<std::uint32_t> Lightest(std::uint32_t holders, std::uint32_t but) const;
   std::int64_t RowsToGive(const SentPart& part, std::uint32_t to, std::uint64_t target) const;
   std::vector<std::uint32_t> Movable(std::uint32_t owner, std::uint32_t other) const;
   void Apply(const Step& step);
   void Transfer(std::uint32_t part, std::uint32_t to);
 
-  std::span<const TrafficClass> classes_;
+  std::span<const Holders> holders_;
   std::vector<SentPart> parts_;
   std::vector<std::uint64_t> load_;                    // per sender, bytes
   std::vector<std::vector<std::uint32_t>> of_sender_;  // per sender: its parts

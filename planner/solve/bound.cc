@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "planner/solve/max_flow.h"
+#include "planner/solve/water_filling.h"
 
 namespace wb {
 namespace {
@@ -69,7 +70,7 @@ class EgressFlow {
   }
 
   EgressOptimum Optimum(std::uint64_t max_bytes) const {
-    EgressOptimum optimum{max_bytes, {}};
+    EgressOptimum optimum{max_bytes, false, {}};
     for (const std::vector<std::size_t>& edges : holder_edges_) {
       optimum.shares.emplace_back();
       for (const std::size_t edge : edges) optimum.shares.back().push_back(flow_.flow(edge));
@@ -84,9 +85,32 @@ class EgressFlow {
   std::vector<std::size_t> sink_edges_;                 // per sender
 };
 
+// The classes' sets are laminar.
+EgressOptimum FillUp(std::span<const EgressClass> classes, std::size_t senders) {
+  std::vector<std::size_t> order(classes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return classes[a].holders.size() < classes[b].holders.size();
+  });
+  EgressOptimum optimum{0, true, std::vector<std::vector<std::uint64_t>>(classes.size())};
+  std::vector<std::uint64_t> load(senders, 0);
+  for (const std::size_t c : order) {
+    const std::vector<std::uint32_t>& holders = classes[c].holders;
+    std::vector<std::uint64_t> levels;
+    for (const std::uint32_t holder : holders) levels.push_back(load[holder]);
+    optimum.shares[c] = Pour(levels, classes[c].bytes);
+    for (std::size_t i = 0; i < holders.size(); ++i) load[holders[i]] += optimum.shares[c][i];
+  }
+  for (const std::uint64_t bytes : load) optimum.max_bytes = std::max(optimum.max_bytes, bytes);
+  return optimum;
+}
+
 }  // namespace
 
 EgressOptimum MinimizeEgress(std::span<const EgressClass> classes, std::size_t senders) {
+  std::vector<std::span<const std::uint32_t>> sets;
+  for (const EgressClass& c : classes) sets.emplace_back(c.holders);
+  if (IsLaminar(sets, senders)) return FillUp(classes, senders);
   return EgressFlow(classes, senders).Minimize();
 }
 

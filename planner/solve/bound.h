@@ -24,10 +24,23 @@ namespace wb {
 // minimum over fractional routings of the most loaded sender, and a plan that may cut slices
 // anywhere reaches the bound. A NIC carries whole bytes: the term is rounded up.
 //
-// The best U is found by Newton's method (Dinkelbach): start with L = V(all) / |all|; a minimum cut
-// that leaves bytes behind names a U with V(U) > L |U|; go on with L = V(U) / |U|, rounded up,
-// which never passes the maximum; stop when all bytes flow. Capacities only grow, so each step
-// goes on from the flow of the one before.
+// Where of any two sets of holders one holds the other or they are disjoint (laminar), the minimum
+// is found by water-filling: the sets from the smallest up, each set's bytes poured over its
+// holders so that the least loaded are filled up to one level. This is exact: let m be the highest
+// level at the end, and S the last set that raised a sender to it. Nobody in S is above m, and all
+// of S came to m, to within the byte that does not divide, when S was poured, or stood there
+// already. What they carried by then came from sets no larger than S, which, meeting it, lie
+// inside: so V(S) > (m - 1) |S|, and m is no more than V(S) / |S|, rounded up. All four canonical
+// deployments are laminar, as all of Megatron's layouts without expert tensor parallelism are:
+// within a pipeline stage an expert is held by the ranks r = e (mod EP), a tensor-parallel shard by
+// those with r = t (mod TP), and anything else by all; TP divides EP, so that each of the former
+// lies inside one of the latter.
+//
+// Otherwise the best U is found by Newton's method (Dinkelbach, "On nonlinear fractional
+// programming", 1967, over minimum cuts): start with L = V(all) / |all|; a minimum cut that leaves
+// bytes behind names a U with V(U) > L |U|; go on with L = V(U) / |U|, rounded up, which never
+// passes the maximum; stop when all bytes flow. Capacities only grow, so each step goes on from the
+// flow of the one before.
 
 /// Bytes that any of `holders` may send. Holders are numbers below the count of senders.
 struct EgressClass {
@@ -38,6 +51,7 @@ struct EgressClass {
 /// The least possible maximum over senders, and one way to reach it.
 struct EgressOptimum {
   std::uint64_t max_bytes = 0;
+  bool laminar = false;  // the classes' holders are
   /// shares[c][i]: bytes of class c that its i-th holder sends.
   std::vector<std::vector<std::uint64_t>> shares;
 };

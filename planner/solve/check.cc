@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -60,7 +61,10 @@ void CoverageCheck::FinishTensor(TensorId tensor) {
   if (holes_.empty()) return;
   const Hole first = holes_.front();
   std::vector<WorkerIndex> workers;
-  for (const Hole& hole : holes_) workers.push_back(hole.dst);
+  for (const Hole& hole : holes_) {
+    const std::span<const WorkerIndex> alike = classes_.members(hole.dst);
+    workers.insert(workers.end(), alike.begin(), alike.end());
+  }
   holes_.clear();
   std::sort(workers.begin(), workers.end());
   workers.erase(std::unique(workers.begin(), workers.end()), workers.end());
@@ -80,7 +84,7 @@ void CoverageCheck::Finish(const std::vector<TensorId>& unused) {
   const bool uncovered = !refusals_.empty();
   for (std::uint32_t w = 0; w < job_.layouts.size(); ++w) {
     const Layout& layout = job_.layouts[w];
-    if (layout.role != Role::kRollout || served_[w]) continue;
+    if (layout.role != Role::kRollout || served_[classes_.first(WorkerIndex(w)).value()]) continue;
     const std::size_t wanted = WantedParams(layout);
     if (wanted == 0) continue;
     const std::string name = layout.name.ToString();

@@ -5,16 +5,18 @@
 #include "planner/model/layout.h"
 #include "planner/model/refusal.h"
 #include "planner/solve/landings.h"
+#include "planner/solve/layout_classes.h"
 #include "planner/solve/piece_table.h"
 #include "planner/solve/ties.h"
 
 namespace wb {
 
-/// Collects what no trainer can serve. Used by BuildIndex, tensor after tensor in order.
+/// Collects what no trainer can serve. Used by BuildIndex, tensor after tensor in order. Told of
+/// the first of workers that are alike, it speaks of all of them.
 class CoverageCheck {
  public:
-  CoverageCheck(const Job& job, const PieceTable& pieces)
-      : job_(job), pieces_(pieces), served_(job.layouts.size(), false) {}
+  CoverageCheck(const Job& job, const LayoutClasses& classes, const PieceTable& pieces)
+      : job_(job), classes_(classes), pieces_(pieces), served_(job.layouts.size(), false) {}
 
   /// Something of what `dst` wants has an owner.
   void NoteServed(WorkerIndex dst) { served_[dst.value()] = true; }
@@ -38,8 +40,9 @@ class CoverageCheck {
   std::vector<Box> DeclaredBoxes(TensorId tensor) const;
 
   const Job& job_;
+  const LayoutClasses& classes_;
   const PieceTable& pieces_;
-  std::vector<bool> served_;  // per worker
+  std::vector<bool> served_;  // per worker, if it is the first of its class
   std::vector<Hole> holes_;   // of the current tensor
   Refusals refusals_;
 };

@@ -1,6 +1,8 @@
 #include "planner/solve/fingerprint.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,7 +16,7 @@ struct FreeState {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
 
-// Feeds words to the hash, many at a time: there are millions of moves.
+// Feeds words to the hash, many at a time: there are hundreds of thousands of slices.
 class Hasher {
  public:
   Hasher() : state_(XXH3_createState()) { XXH3_64bits_reset(state_.get()); }
@@ -61,42 +63,91 @@ std::uint64_t HashOf(const Tensor& tensor) {
   return hasher.digest();
 }
 
-// Hashes of what moves name, once for all of them.
-struct NameHashes {
-  explicit NameHashes(const Job& job) {
-    for (const Layout& layout : job.layouts) workers.push_back(HashOf(layout));
-    for (const Tensor& tensor : job.tensors) tensors.push_back(HashOf(tensor));
+// Hashes of what the groups' parts of a plan speak of, each once.
+class Hashes {
+ public:
+  Hashes(const Job& job, const Plan& plan) : plan_(plan) {
+    for (const Layout& layout : job.layouts) workers_.push_back(HashOf(layout));
+    for (const Tensor& tensor : job.tensors) tensors_.push_back(HashOf(tensor));
+    for (const Pool& pool : plan.pools) pools_.push_back(OfPool(pool));
+    for (const Demand& demand : plan.demands) demands_.push_back(OfDemand(demand));
   }
-  std::vector<std::uint64_t> workers;
-  std::vector<std::uint64_t> tensors;
-};
 
-Fingerprint OfGroup(const NameHashes& names, const Plan& plan, const PlanGroup& group) {
-  Hasher hasher;
-  hasher.Add(group.end - group.begin);
-  for (std::size_t i = group.begin; i < group.end; ++i) {
-    const Move& move = plan.moves[i];
-    hasher.Add(names.workers[move.src.value()]);
-    hasher.Add(names.workers[move.dst.value()]);
-    hasher.Add(names.tensors[move.tensor.value()]);
-    hasher.Add(static_cast<std::uint64_t>(move.box.ndim()));
-    hasher.Add(move.box.lo());
-    hasher.Add(move.box.hi());
+  Fingerprint OfGroup(const PlanGroup& group) const {
+    Hasher hasher;
+    for (const PlanReceiver& receiver : group.receivers) {
+      hasher.Add(workers_[receiver.worker.value()]);
+      hasher.Add(demands_[receiver.demand]);
+      hasher.Add(receiver.turn);
+    }
+    // Where pools stand in the plan hangs on the other groups.
+    std::vector<std::uint64_t> rows;
+    for (std::size_t begin = 0; begin < group.quotas.size();) {
+      Hasher row;
+      const std::uint32_t pool = group.quotas[begin].pool;
+      row.Add(pools_[pool]);
+      for (; begin < group.quotas.size() && group.quotas[begin].pool == pool; ++begin) {
+        row.Add(workers_[group.quotas[begin].src.value()]);
+        row.Add(group.quotas[begin].bytes);
+      }
+      rows.push_back(row.digest());
+    }
+    std::sort(rows.begin(), rows.end());
+    for (const std::uint64_t row : rows) hasher.Add(row);
+    for (const Tie& tie : group.ties) {
+      hasher.Add(tensors_[tie.alias.value()]);
+      hasher.Add(tensors_[tie.target.value()]);
+    }
+    return Fingerprint(hasher.digest());
   }
-  for (const Tie& tie : group.ties) {
-    hasher.Add(names.tensors[tie.alias.value()]);
-    hasher.Add(names.tensors[tie.target.value()]);
+
+ private:
+  std::uint64_t OfPool(const Pool& pool) const {
+    Hasher hasher;
+    hasher.Add(pool.local ? 1 : 0);
+    for (const WorkerIndex member : pool.members) hasher.Add(workers_[member.value()]);
+    return hasher.digest();
   }
-  return Fingerprint(hasher.digest());
-}
+
+  std::uint64_t OfDemand(const Demand& demand) const {
+    Hasher hasher;
+    for (std::uint32_t i = demand.begin; i < demand.end; ++i) {
+      const Slice& slice = plan_.slices[i];
+      hasher.Add(tensors_[slice.tensor.value()]);
+      hasher.Add(pools_[demand.pools[i - demand.begin]]);
+      hasher.Add(static_cast<std::uint64_t>(slice.box.ndim()));
+      hasher.Add(slice.box.lo());
+      hasher.Add(slice.box.hi());
+      AddSplit(slice, hasher);
+    }
+    return hasher.digest();
+  }
+
+  // What decides which of the slice's parts become one move.
+  void AddSplit(const Slice& slice, Hasher& hasher) const {
+    const SplitSource* split = plan_.FindSplit(slice.source);
+    if (split == nullptr) return;
+    hasher.Add(slice.landing);
+    for (std::size_t i = 0; i < split->holders.size(); ++i) {
+      hasher.Add(workers_[split->holders[i].value()]);
+      hasher.Add(split->pieces[i]);
+    }
+  }
+
+  const Plan& plan_;
+  std::vector<std::uint64_t> workers_;
+  std::vector<std::uint64_t> tensors_;
+  std::vector<std::uint64_t> pools_;
+  std::vector<std::uint64_t> demands_;
+};
 
 }  // namespace
 
 void FillFingerprints(const Job& job, Plan& plan) {
-  const NameHashes names(job);
+  const Hashes hashes(job, plan);
   Hasher whole;
   for (PlanGroup& group : plan.groups) {
-    group.fingerprint = OfGroup(names, plan, group);
+    group.fingerprint = hashes.OfGroup(group);
     whole.Add(HashOf(group.name));
     whole.Add(group.fingerprint.value());
   }

@@ -8,7 +8,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
-#include "planner/base/checked_math.h"
 #include "planner/model/box_tree.h"
 #include "planner/solve/check.h"
 #include "planner/solve/landings.h"
@@ -24,11 +23,23 @@ void Append(Refusals more, Refusals& refusals) {
 // Walks the tensors in order. Used once by BuildIndex.
 class Indexer {
  public:
-  Indexer(const Job& job, const PieceTable& pieces, const TieTable& ties)
-      : job_(job), pieces_(pieces), ties_(ties), check_(job, pieces) {
+  Indexer(const Job& job,
+          const LayoutClasses& classes,
+          const PieceTable& pieces,
+          const TieTable& ties)
+      : job_(job),
+        classes_(classes),
+        pieces_(pieces),
+        ties_(ties),
+        check_(job, classes, pieces),
+        slices_(job.layouts.size()) {
     for (const Tie& tie : ties.ties) aliases_[tie.target].push_back(tie.alias);
     // There is at least a slice for each piece that has an owner.
-    index_.slices.reserve(std::min(kMaxSlices, pieces.destination_count()));
+    for (std::uint32_t w = 0; w < job.layouts.size(); ++w) {
+      const Layout& layout = job.layouts[w];
+      if (layout.role != Role::kRollout || !classes.is_first(WorkerIndex(w))) continue;
+      slices_[w].reserve(layout.pieces.size());
+    }
   }
 
   IndexResult Build() && {
@@ -37,6 +48,7 @@ class Indexer {
     }
     if (!full_) check_.Finish(UnusedTensors(job_, pieces_, ties_));
     Append(std::move(check_).Take(), refusals_);
+    if (refusals_.empty()) GatherSlices();
     return {std::move(index_), std::move(refusals_)};
   }
 
@@ -89,21 +101,23 @@ class Indexer {
       const std::uint64_t bytes = static_cast<std::uint64_t>(box.elements()) * element_bytes;
       for (const Landing& landing : landings) {
         check_.NoteServed(landing.dst);
-        if (!Account(bytes)) return;
-        index_.slices.push_back({tensor, landing.dst,
-                                 static_cast<std::uint32_t>(index_.sources.size()) + source,
-                                 landing.number, box, bytes});
+        if (!Account(bytes, classes_.members(landing.dst).size())) return;
+        slices_[landing.dst.value()].push_back(
+            {tensor, static_cast<std::uint32_t>(index_.sources.size()) + source, landing.number,
+             box, bytes});
       }
     }
     if (covered == wanted.elements()) return;
     for (const Landing& landing : landings) check_.NoteUncovered(tensor, landing);
   }
 
-  // Counts one more slice; false when that is beyond a limit, which is then told.
-  bool Account(std::uint64_t bytes) {
-    const absl::StatusOr<std::uint64_t> total = CheckedAdd(index_.bytes, bytes);
-    if (index_.slices.size() < kMaxSlices && total.ok() && *total <= kMaxPlanBytes) {
-      index_.bytes = *total;
+  // Counts one more slice, for `workers` that are alike; false when that is beyond a limit, which
+  // is then told.
+  bool Account(std::uint64_t bytes, std::size_t workers) {
+    const std::uint64_t left = kMaxPlanBytes - bytes_;
+    if (slice_count_ < kMaxSlices && bytes <= left / workers) {
+      bytes_ += bytes * workers;
+      ++slice_count_;
       return true;
     }
     full_ = true;
@@ -113,20 +127,48 @@ class Indexer {
     return false;
   }
 
+  // Slices were found tensor by tensor, and within each by landing.
+  void GatherSlices() {
+    index_.slices.reserve(slice_count_);
+    for (std::uint32_t w = 0; w < slices_.size(); ++w) {
+      if (job_.layouts[w].role != Role::kRollout || !classes_.is_first(WorkerIndex(w))) continue;
+      std::vector<Slice>& own = slices_[w];
+      const auto before = [](const Slice& a, const Slice& b) {
+        return a.tensor != b.tensor ? a.tensor < b.tensor : a.box < b.box;
+      };
+      if (!std::is_sorted(own.begin(), own.end(), before)) {
+        std::sort(own.begin(), own.end(), before);
+      }
+      const auto begin = static_cast<std::uint32_t>(index_.slices.size());
+      index_.slices.insert(index_.slices.end(), std::make_move_iterator(own.begin()),
+                           std::make_move_iterator(own.end()));
+      index_.wanted.push_back(
+          {WorkerIndex(w), begin, static_cast<std::uint32_t>(index_.slices.size())});
+      own = {};
+    }
+  }
+
   const Job& job_;
+  const LayoutClasses& classes_;
   const PieceTable& pieces_;
   const TieTable& ties_;
   absl::flat_hash_map<TensorId, std::vector<TensorId>> aliases_;
   CoverageCheck check_;
   SliceIndex index_;
+  std::vector<std::vector<Slice>> slices_;  // per worker
+  std::size_t slice_count_ = 0;
+  std::uint64_t bytes_ = 0;  // of all moves
   Refusals refusals_;
   bool full_ = false;  // a limit is hit: no use to go on
 };
 
 }  // namespace
 
-IndexResult BuildIndex(const Job& job, const PieceTable& pieces, const TieTable& ties) {
-  return Indexer(job, pieces, ties).Build();
+IndexResult BuildIndex(const Job& job,
+                       const LayoutClasses& classes,
+                       const PieceTable& pieces,
+                       const TieTable& ties) {
+  return Indexer(job, classes, pieces, ties).Build();
 }
 
 std::vector<TensorId> UnusedTensors(const Job& job,

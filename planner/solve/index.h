@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "planner/model/layout.h"
+#include "planner/model/plan.h"
 #include "planner/model/refusal.h"
+#include "planner/solve/layout_classes.h"
 #include "planner/solve/owners.h"
 #include "planner/solve/piece_table.h"
 #include "planner/solve/source_sets.h"
@@ -12,28 +14,24 @@
 
 namespace wb {
 
-/// More slices than this, or more bytes, are refused (kind "limit").
+/// More slices than this, of workers that are not alike, or more bytes are refused (kind "limit").
 inline constexpr std::size_t kMaxSlices = 16'777'216;
 inline constexpr std::uint64_t kMaxPlanBytes = INT64_MAX;
 
-/// Elements that one rollout worker wants and that lie in one source box. `landing` numbers the
-/// destination box: slices of one landing lie inside the same pieces of `dst`.
-struct Slice {
-  TensorId tensor;
-  WorkerIndex dst;
-  std::uint32_t source = 0;   // index into SliceIndex::sources
-  std::uint32_t landing = 0;  // unique within (tensor, dst)
-  Box box;
-  std::uint64_t bytes = 0;
+/// What `worker` and those like it want: SliceIndex::slices[begin, end), disjoint boxes that cover
+/// its pieces, ordered by (tensor, lo).
+struct Wanted {
+  WorkerIndex worker;
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
 };
 
-/// All slices of a job and who could send them. Slices are ordered by tensor; those of one rollout
-/// worker are disjoint and cover its pieces.
+/// All slices of a job and who could send them. The first of workers that are alike stands for all.
 struct SliceIndex {
   SourceSets sets;
   std::vector<SourceBox> sources;  // ordered by (tensor, lo)
   std::vector<Slice> slices;
-  std::uint64_t bytes = 0;  // of all slices
+  std::vector<Wanted> wanted;  // ordered by worker
 };
 
 /// The index, or every reason why there is no plan: conflicting owners, elements that no trainer
@@ -43,6 +41,7 @@ struct IndexResult {
   Refusals refusals;
 };
 [[nodiscard]] IndexResult BuildIndex(const Job& job,
+                                     const LayoutClasses& classes,
                                      const PieceTable& pieces,
                                      const TieTable& ties);
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
@@ -14,19 +15,11 @@
 namespace wb {
 namespace {
 
-// Finds what of an earlier plan still holds. Used once by FindKept.
+// Finds what of an earlier plan still holds. Used once by Keep.
 class Keeper {
  public:
   Keeper(const Job& job, const PreviousPlan& previous) : job_(job), previous_(previous) {
-    absl::flat_hash_map<absl::string_view, TensorId> tensors;
-    for (std::uint32_t t = 0; t < job.tensors.size(); ++t) {
-      tensors.emplace(job.tensors[t].name, TensorId(t));
-    }
-    for (const Tensor& tensor : previous.job.tensors) {
-      const auto found = tensors.find(tensor.name);
-      const bool same = found != tensors.end() && job.tensor(found->second) == tensor;
-      tensors_.push_back(same ? std::optional(found->second) : std::nullopt);
-    }
+    MatchTensors();
     absl::flat_hash_map<WorkerName, WorkerIndex> workers;
     for (std::uint32_t w = 0; w < job.layouts.size(); ++w) {
       workers.emplace(job.layouts[w].name, WorkerIndex(w));
@@ -38,26 +31,50 @@ class Keeper {
     }
   }
 
-  KeptMoves Find(const std::vector<PlanGroup>& groups) const {
-    KeptMoves kept;
-    kept.destinations.resize(job_.layouts.size(), false);
+  std::vector<bool> Keep(Plan& plan) const {
+    std::vector<bool> kept(plan.groups.size(), false);
     if (!SameWorkers(Role::kTrainer, {})) return kept;
-    for (const PlanGroup& group : groups) {
+    const std::vector<std::optional<std::uint32_t>> pools = MatchPools(plan);
+    for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+      PlanGroup& group = plan.groups[g];
       const PlanGroup* before = previous_.plan.FindGroup(group.name);
       if (before == nullptr || !SameTies(before->ties, group.ties)) continue;
-      if (SameWorkers(Role::kRollout, group.name)) Keep(*before, kept);
+      kept[g] = SameWorkers(Role::kRollout, group.name) && TakeOver(*before, pools, group);
     }
     return kept;
   }
 
  private:
+  void MatchTensors() {
+    const std::vector<Tensor>& before = previous_.job.tensors;
+    same_tensors_ = job_.tensors == before;
+    absl::flat_hash_map<absl::string_view, TensorId> ids;
+    for (std::uint32_t t = 0; t < job_.tensors.size() && !same_tensors_; ++t) {
+      ids.emplace(job_.tensors[t].name, TensorId(t));
+    }
+    for (std::uint32_t t = 0; t < before.size(); ++t) {
+      const auto found = ids.find(before[t].name);
+      std::optional<TensorId>& match = tensors_.emplace_back();
+      if (same_tensors_) {
+        match = TensorId(t);
+      } else if (found != ids.end() && job_.tensor(found->second) == before[t]) {
+        match = found->second;
+      }
+    }
+  }
+
   bool SameLayout(const Layout& before, const Layout& now) const {
     return before.role == now.role && before.node == now.node &&
-           std::equal(before.pieces.begin(), before.pieces.end(), now.pieces.begin(),
-                      now.pieces.end(), [&](const Piece& a, const Piece& b) {
-                        return tensors_[a.tensor.value()] == b.tensor && a.box == b.box &&
-                               SameStorage(a, b);
-                      });
+           SamePieces(before.pieces, now.pieces);
+  }
+
+  bool SamePieces(const SharedList<Piece>& before, const SharedList<Piece>& now) const {
+    // A list that both jobs share says the same in both if both mean the same by its ids.
+    if (same_tensors_ && before.data() == now.data()) return true;
+    return std::equal(
+        before.begin(), before.end(), now.begin(), now.end(), [&](const Piece& a, const Piece& b) {
+          return tensors_[a.tensor.value()] == b.tensor && a.box == b.box && SameStorage(a, b);
+        });
   }
 
   bool SameTies(std::span<const Tie> before, std::span<const Tie> now) const {
@@ -81,50 +98,78 @@ class Keeper {
     return same == std::count_if(job_.layouts.begin(), job_.layouts.end(), counts);
   }
 
-  void Keep(const PlanGroup& group, KeptMoves& kept) const {
-    for (std::size_t w = 0; w < workers_.size(); ++w) {
-      if (previous_.job.layouts[w].name.group != group.name) continue;
-      kept.destinations[workers_[w]->value()] = true;
+  // The number in `plan` of each pool of the plan before.
+  std::vector<std::optional<std::uint32_t>> MatchPools(const Plan& plan) const {
+    std::map<std::pair<bool, std::vector<WorkerIndex>>, std::uint32_t> numbers;
+    for (std::uint32_t p = 0; p < plan.pools.size(); ++p) {
+      numbers.emplace(std::pair(plan.pools[p].local, plan.pools[p].members), p);
     }
-    for (std::size_t i = group.begin; i < group.end; ++i) {
-      Move& move = kept.moves.emplace_back(previous_.plan.moves[i]);
-      move.src = *workers_[move.src.value()];
-      move.dst = *workers_[move.dst.value()];
-      move.tensor = *tensors_[move.tensor.value()];
+    std::vector<std::optional<std::uint32_t>> matches;
+    for (const Pool& pool : previous_.plan.pools) {
+      std::vector<WorkerIndex> members;
+      for (const WorkerIndex member : pool.members) members.push_back(*workers_[member.value()]);
+      const auto found = numbers.find(std::pair(pool.local, std::move(members)));
+      matches.push_back(found == numbers.end() ? std::nullopt : std::optional(found->second));
     }
+    return matches;
+  }
+
+  // False, and nothing done, when a pool is not in the plan.
+  bool TakeOver(const PlanGroup& before,
+                const std::vector<std::optional<std::uint32_t>>& pools,
+                PlanGroup& group) const {
+    std::vector<Quota> quotas;
+    quotas.reserve(before.quotas.size());
+    for (const Quota& quota : before.quotas) {
+      if (!pools[quota.pool].has_value()) return false;
+      quotas.push_back({*pools[quota.pool], *workers_[quota.src.value()], quota.bytes});
+    }
+    std::stable_sort(quotas.begin(), quotas.end(),
+                     [](const Quota& a, const Quota& b) { return a.pool < b.pool; });
+    group.quotas = std::move(quotas);
+    for (std::size_t r = 0; r < group.receivers.size(); ++r) {
+      group.receivers[r].turn = before.receivers[r].turn;
+    }
+    return true;
   }
 
   const Job& job_;
   const PreviousPlan& previous_;
+  bool same_tensors_ = false;                        // the tables of both jobs are equal
   std::vector<std::optional<TensorId>> tensors_;     // per tensor of the previous job
   std::vector<std::optional<WorkerIndex>> workers_;  // likewise, if its layout is the same
 };
 
 }  // namespace
 
-std::vector<PlanGroup> FindGroups(const Job& job, const PieceTable& pieces, const TieTable& ties) {
+std::vector<PlanGroup> FindGroups(const Job& job,
+                                  const LayoutClasses& classes,
+                                  const PieceTable& pieces,
+                                  const TieTable& ties) {
   std::map<std::string_view, std::vector<Tie>> found;
   for (const Layout& layout : job.layouts) {
     if (layout.role == Role::kRollout) found.try_emplace(layout.name.group);
   }
   for (const Tie& tie : ties.ties) {
     for (const PieceRef ref : pieces.destinations(tie.alias)) {
-      std::vector<Tie>& wanted = found.at(job.layout(ref.worker).name.group);
-      if (wanted.empty() || wanted.back() != tie) wanted.push_back(tie);
+      for (const WorkerIndex worker : classes.members(ref.worker)) {
+        std::vector<Tie>& wanted = found.at(job.layout(worker).name.group);
+        if (wanted.empty() || wanted.back() != tie) wanted.push_back(tie);
+      }
     }
   }
   std::vector<PlanGroup> groups;
   groups.reserve(found.size());
   for (auto& [name, wanted] : found) {
-    groups.push_back({std::string(name), 0, 0, std::move(wanted), Fingerprint()});
+    PlanGroup& group = groups.emplace_back();
+    group.name = std::string(name);
+    group.ties = std::move(wanted);
   }
   return groups;
 }
 
-KeptMoves FindKept(const Job& job,
-                   const std::vector<PlanGroup>& groups,
-                   const PreviousPlan& previous) {
-  return Keeper(job, previous).Find(groups);
+std::vector<bool> Keep(const Job& job, const PreviousPlan& previous, Plan& plan) {
+  return Keeper(job, previous).Keep(plan);
 }
 
 }  // namespace wb

@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
 
 namespace wb {
 namespace {
@@ -19,10 +22,12 @@ bool PieceBefore(const Piece& a, const Piece& b) {
 }
 
 bool InOrder(const Job& job) {
+  absl::flat_hash_set<const Piece*> seen;  // shared lists are looked at once
   return std::is_sorted(job.tensors.begin(), job.tensors.end(), TensorBefore) &&
          std::is_sorted(job.layouts.begin(), job.layouts.end(), LayoutBefore) &&
-         std::all_of(job.layouts.begin(), job.layouts.end(), [](const Layout& layout) {
-           return std::is_sorted(layout.pieces.begin(), layout.pieces.end(), PieceBefore);
+         std::all_of(job.layouts.begin(), job.layouts.end(), [&](const Layout& layout) {
+           return !seen.insert(layout.pieces.data()).second ||
+                  std::is_sorted(layout.pieces.begin(), layout.pieces.end(), PieceBefore);
          });
 }
 
@@ -57,18 +62,38 @@ OrderedJob::OrderedJob(const Job& job) : given_(&job) {
   }
 }
 
+// The given job's ids have an order of their own.
+void OrderedJob::RestorePools(Plan& plan) const {
+  for (Pool& pool : plan.pools) {
+    for (WorkerIndex& member : pool.members) member = workers_[member.value()];
+    std::sort(pool.members.begin(), pool.members.end());
+  }
+  for (SplitSource& split : plan.split_sources) {
+    std::vector<std::pair<WorkerIndex, std::uint32_t>> held;
+    for (std::size_t i = 0; i < split.holders.size(); ++i) {
+      held.emplace_back(workers_[split.holders[i].value()], split.pieces[i]);
+    }
+    std::sort(held.begin(), held.end());
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      std::tie(split.holders[i], split.pieces[i]) = held[i];
+    }
+  }
+}
+
 void OrderedJob::Restore(Plan& plan) const {
   if (!copy_.has_value()) return;
-  for (Move& move : plan.moves) {
-    move.src = workers_[move.src.value()];
-    move.dst = workers_[move.dst.value()];
-    move.tensor = tensors_[move.tensor.value()];
-  }
+  for (Slice& slice : plan.slices) slice.tensor = tensors_[slice.tensor.value()];
+  RestorePools(plan);
   const auto restore = [&](std::vector<Tie>& ties) {
     for (Tie& tie : ties) tie = {tensors_[tie.alias.value()], tensors_[tie.target.value()]};
   };
   restore(plan.ties);
-  for (PlanGroup& group : plan.groups) restore(group.ties);
+  for (PlanGroup& group : plan.groups) {
+    restore(group.ties);
+    for (PlanReceiver& receiver : group.receivers)
+      receiver.worker = workers_[receiver.worker.value()];
+    for (Quota& quota : group.quotas) quota.src = workers_[quota.src.value()];
+  }
   for (TensorId& tensor : plan.unused) tensor = tensors_[tensor.value()];
 }
 

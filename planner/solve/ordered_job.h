@@ -20,6 +20,8 @@ class OrderedJob {
   void Restore(Plan& plan) const;
 
  private:
+  void RestorePools(Plan& plan) const;
+
   const Job* given_;
   std::optional<Job> copy_;        // only if the given one is out of order
   std::vector<TensorId> tensors_;  // of copy_, in order: their ids in given_

@@ -76,6 +76,7 @@ class Owners {
 
   // Whether any two distinct boxes overlap; tells them unless that is allowed.
   bool FindOverlaps(bool allowed) {
+    if (boxes_.size() < 2) return false;
     const BoxTree tree(boxes_);
     bool found = false;
     for (std::size_t box = 0; box < boxes_.size() && !Enough() && !(found && allowed); ++box) {

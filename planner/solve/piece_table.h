@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/model/layout.h"
+#include "planner/solve/layout_classes.h"
 
 namespace wb {
 
@@ -17,14 +18,13 @@ struct PieceRef {
 };
 
 /// The pieces of a job by tensor, trainers' and rollouts' apart, each ordered by worker and as the
-/// layout orders them. Immutable; the job outlives it.
+/// layout orders them; of workers that are alike, only the first's. Immutable; the job outlives it.
 class PieceTable {
  public:
-  explicit PieceTable(const Job& job);
+  PieceTable(const Job& job, const LayoutClasses& classes);
 
   std::span<const PieceRef> sources(TensorId tensor) const { return sources_.of(tensor); }
   std::span<const PieceRef> destinations(TensorId tensor) const { return destinations_.of(tensor); }
-  std::size_t destination_count() const { return destinations_.refs.size(); }
   const Piece& piece(PieceRef ref) const { return job_->layout(ref.worker).pieces[ref.piece]; }
 
  private:
@@ -37,7 +37,7 @@ class PieceTable {
                                      begin[tensor.value() + 1] - begin[tensor.value()]);
     }
   };
-  static Side MakeSide(const Job& job, Role role);
+  static Side MakeSide(const Job& job, const LayoutClasses& classes, Role role);
 
   const Job* job_;
   Side sources_;

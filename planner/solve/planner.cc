@@ -1,40 +1,24 @@
 #include "planner/solve/planner.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
+#include "planner/solve/demands.h"
 #include "planner/solve/fingerprint.h"
 #include "planner/solve/index.h"
 #include "planner/solve/kept.h"
-#include "planner/solve/moves.h"
+#include "planner/solve/layout_classes.h"
 #include "planner/solve/ordered_job.h"
 #include "planner/solve/piece_table.h"
+#include "planner/solve/pool_rows.h"
 #include "planner/solve/route.h"
 #include "planner/solve/ties.h"
+#include "planner/solve/totals.h"
 
 namespace wb {
 namespace {
-
-// Moves of whole destinations, from either side.
-std::vector<Move> Merge(std::vector<Move> kept, std::vector<Move> routed) {
-  if (kept.empty()) return routed;
-  std::vector<Move> moves;
-  moves.reserve(kept.size() + routed.size());
-  std::merge(std::make_move_iterator(kept.begin()), std::make_move_iterator(kept.end()),
-             std::make_move_iterator(routed.begin()), std::make_move_iterator(routed.end()),
-             std::back_inserter(moves), [](const Move& a, const Move& b) { return a.dst < b.dst; });
-  return moves;
-}
-
-Plan RoutePlan(const Job& job, const SliceIndex& index, KeptMoves kept) {
-  const Routing routing = Route(job, index, kept);
-  Plan plan;
-  plan.moves = Merge(std::move(kept.moves), MakeMoves(job, index, routing.parts));
-  plan.bounds = routing.bounds;
-  FillTotals(job, plan);
-  return plan;
-}
 
 // At most 1.02 x the bound.
 bool NearBound(const Plan& plan) {
@@ -42,22 +26,30 @@ bool NearBound(const Plan& plan) {
          plan.bound_bytes() / 50;
 }
 
-Plan KeepOrRoute(const Job& job, const SliceIndex& index, KeptMoves kept) {
-  const bool keeps = !kept.moves.empty();
-  Plan plan = RoutePlan(job, index, std::move(kept));
-  if (!keeps || NearBound(plan)) return plan;
-  Plan anew = RoutePlan(job, index, {});
-  return anew.max_nic_bytes() < plan.max_nic_bytes() ? anew : plan;
+void RouteGroups(const std::vector<WorkerIndex>& senders,
+                 const std::vector<bool>& kept,
+                 Plan& plan) {
+  const PoolRows rows(plan);
+  Route(senders, kept, rows, plan);
+  FillTotals(rows, plan);
 }
 
-// The moves of a group stand together: they are ordered by destination.
-void FillRanges(const Job& job, Plan& plan) {
-  std::size_t at = 0;
-  for (PlanGroup& group : plan.groups) {
-    group.begin = at;
-    while (at < plan.moves.size() && job.layout(plan.moves[at].dst).name.group == group.name) ++at;
-    group.end = at;
-  }
+// Routes what is not kept of the plan before, and all of it anew where that is far from the bound
+// and helps.
+void KeepOrRoute(const Job& job,
+                 const std::vector<WorkerIndex>& senders,
+                 const PreviousPlan& previous,
+                 Plan& plan) {
+  std::vector<PlanGroup> groups = plan.groups;
+  const std::vector<bool> kept = Keep(job, previous, plan);
+  RouteGroups(senders, kept, plan);
+  if (std::find(kept.begin(), kept.end(), true) == kept.end() || NearBound(plan)) return;
+  const std::uint64_t most = plan.max_nic_bytes();
+  std::swap(plan.groups, groups);
+  RouteGroups(senders, std::vector<bool>(kept.size(), false), plan);
+  if (plan.max_nic_bytes() < most) return;
+  std::swap(plan.groups, groups);
+  FillTotals(PoolRows(plan), plan);
 }
 
 }  // namespace
@@ -65,19 +57,23 @@ void FillRanges(const Job& job, Plan& plan) {
 std::variant<Plan, Refusals> Solve(const Job& job, std::optional<PreviousPlan> previous) {
   const OrderedJob ordered(job);
   const Job& work = ordered.job();
-  const PieceTable pieces(work);
+  const LayoutClasses classes(work);
+  const PieceTable pieces(work, classes);
   TieTable ties = FindTies(work, pieces);
-  IndexResult indexed = BuildIndex(work, pieces, ties);
+  IndexResult indexed = BuildIndex(work, classes, pieces, ties);
   if (!indexed.refusals.empty()) return std::move(indexed.refusals);
 
-  std::vector<PlanGroup> groups = FindGroups(work, pieces, ties);
-  KeptMoves kept;
-  if (previous.has_value()) kept = FindKept(work, groups, *previous);
-  Plan plan = KeepOrRoute(work, indexed.index, std::move(kept));
+  Plan plan;
+  plan.groups = FindGroups(work, classes, pieces, ties);
   plan.unused = UnusedTensors(work, pieces, ties);
   plan.ties = std::move(ties.ties);
-  plan.groups = std::move(groups);
-  FillRanges(work, plan);
+  const std::vector<WorkerIndex> senders =
+      FillDemands(work, classes, std::move(indexed.index), plan);
+  if (previous.has_value()) {
+    KeepOrRoute(work, senders, *previous, plan);
+  } else {
+    RouteGroups(senders, std::vector<bool>(plan.groups.size(), false), plan);
+  }
   FillFingerprints(work, plan);
   ordered.Restore(plan);
   return plan;

@@ -1,38 +1,27 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
-#include "planner/model/layout.h"
 #include "planner/model/plan.h"
-#include "planner/solve/index.h"
-#include "planner/solve/kept.h"
+#include "planner/solve/pool_rows.h"
 
 namespace wb {
 
-/// Rows [lo, hi) of a slice's dimension 0, and the trainer that sends them.
-struct RoutedPart {
-  std::uint32_t slice = 0;  // index into SliceIndex::slices
-  WorkerIndex src;
-  std::int64_t lo = 0;
-  std::int64_t hi = 0;
-};
-
-struct Routing {
-  std::vector<RoutedPart> parts;
-  Bounds bounds;
-};
-
-/// Chooses who sends what, so that the most loaded NIC carries as little as possible.
+/// Chooses who sends what, so that the most loaded NIC carries as little as possible: fills the
+/// quotas of the plan's groups, except of those that `kept` (per group) says have theirs, and its
+/// bounds. `senders` are all trainers, in the order in which choices go.
 ///
-/// A trainer on the destination's node goes first: it costs no NIC anything. The other slices are
-/// placed class by class (one class: the same holders), fewest holders and largest slices first,
-/// each at the holder that is least loaded counting what the optimal flow of the bound still has
-/// in store for it. Then the most loaded sender gives away or exchanges slices, or splits one,
-/// while that helps and it is above the bound.
+/// A trainer on the destination's node goes first: it costs no NIC anything. Of every other pool
+/// the optimum of the bound says what each member is to send in all. Each group gets its share of
+/// that, so that also a group that comes alone draws on all replicas; ends of shares fall between
+/// slices, and what one group leaves over or under the next makes up for. If the most loaded sender
+/// then is above the bound, it gives away or exchanges slices, or splits one, while that helps.
 ///
-/// Slices of destinations whose moves are kept are not routed: the kept moves are load that is
-/// there already. The bounds are of the whole job all the same.
-[[nodiscard]] Routing Route(const Job& job, const SliceIndex& index, const KeptMoves& kept);
+/// What kept quotas say is load that is there already. The bounds are of the whole job all the
+/// same.
+void Route(const std::vector<WorkerIndex>& senders,
+           const std::vector<bool>& kept,
+           const PoolRows& rows,
+           Plan& plan);
 
 }  // namespace wb

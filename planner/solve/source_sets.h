@@ -15,7 +15,8 @@ namespace wb {
 using SourceSetId = StrongId<struct SourceSetTag, std::uint32_t>;
 
 /// Sets of trainers that hold the same elements, each kept once: a few thousand even for 1 T
-/// parameters. Ids count up from 0 in the order of first use.
+/// parameters. Ids count up from 0 in the order of first use. Of trainers that are alike, only the
+/// first is named.
 class SourceSets {
  public:
   /// `members` is ascending, unique and not empty.

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 
 namespace wb {
@@ -21,30 +21,42 @@ std::size_t StorageHash(const Tensor& tensor, const PieceTable& pieces, TensorId
   return hash;
 }
 
-// Groups of tensors with one storage, each ordered, only those with more than one member.
+// Groups of tensors with one storage, each ordered, only those with more than one member; ordered
+// by their first members.
 std::vector<std::vector<TensorId>> StorageGroups(const Job& job, const PieceTable& pieces) {
-  std::vector<std::vector<TensorId>> groups;
-  absl::flat_hash_map<std::size_t, std::vector<std::size_t>> by_hash;  // -> indices of groups
+  std::vector<std::pair<std::size_t, TensorId>> by_hash;
+  by_hash.reserve(job.tensors.size());
   for (std::uint32_t t = 0; t < job.tensors.size(); ++t) {
     const TensorId id(t);
-    if (pieces.sources(id).empty()) continue;
-    std::vector<std::size_t>& candidates = by_hash[StorageHash(job.tensor(id), pieces, id)];
-    const auto same = [&](std::size_t group) {
-      const TensorId first = groups[group].front();
-      return job.tensor(first).dtype == job.tensor(id).dtype &&
-             job.tensor(first).shape == job.tensor(id).shape && SameSources(pieces, first, id);
-    };
-    const auto found = std::find_if(candidates.begin(), candidates.end(), same);
-    if (found != candidates.end()) {
-      groups[*found].push_back(id);
-      continue;
-    }
-    candidates.push_back(groups.size());
-    groups.push_back({id});
+    if (!pieces.sources(id).empty())
+      by_hash.emplace_back(StorageHash(job.tensor(id), pieces, id), id);
   }
-  groups.erase(std::remove_if(groups.begin(), groups.end(),
-                              [](const std::vector<TensorId>& group) { return group.size() < 2; }),
-               groups.end());
+  std::sort(by_hash.begin(), by_hash.end());
+  const auto same = [&](TensorId a, TensorId b) {
+    return job.tensor(a).dtype == job.tensor(b).dtype &&
+           job.tensor(a).shape == job.tensor(b).shape && SameSources(pieces, a, b);
+  };
+  std::vector<std::vector<TensorId>> groups;
+  for (std::size_t begin = 0; begin < by_hash.size();) {
+    const std::size_t first = groups.size();  // of the groups with this hash
+    const std::size_t hash = by_hash[begin].first;
+    for (; begin < by_hash.size() && by_hash[begin].first == hash; ++begin) {
+      const TensorId id = by_hash[begin].second;
+      const auto found =
+          std::find_if(groups.begin() + static_cast<std::ptrdiff_t>(first), groups.end(),
+                       [&](const std::vector<TensorId>& group) { return same(group.front(), id); });
+      if (found == groups.end()) {
+        groups.push_back({id});
+      } else {
+        found->push_back(id);
+      }
+    }
+    groups.erase(
+        std::remove_if(groups.begin() + static_cast<std::ptrdiff_t>(first), groups.end(),
+                       [](const std::vector<TensorId>& group) { return group.size() < 2; }),
+        groups.end());
+  }
+  std::sort(groups.begin(), groups.end());
   return groups;
 }
 

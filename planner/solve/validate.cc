@@ -14,13 +14,15 @@
 
 #include "planner/base/status_macros.h"
 #include "planner/model/box_tree.h"
+#include "planner/model/plan_moves.h"
 
 namespace wb {
 namespace {
 
 class Validator {
  public:
-  Validator(const Job& job, const Plan& plan) : job_(job), plan_(plan) {}
+  Validator(const Job& job, const Plan& plan, std::span<const Move> moves)
+      : job_(job), plan_(plan), moves_(moves) {}
 
   absl::Status Check() {
     WB_RETURN_IF_ERROR(CheckTies());
@@ -88,8 +90,8 @@ class Validator {
             piece.box);
       }
     }
-    for (std::size_t i = 0; i < plan_.moves.size(); ++i) {
-      const Move& move = plan_.moves[i];
+    for (std::size_t i = 0; i < moves_.size(); ++i) {
+      const Move& move = moves_[i];
       if (job_.layout(move.src).role != Role::kTrainer ||
           job_.layout(move.dst).role != Role::kRollout) {
         return Wrong(absl::StrCat(Describe(move), ": does not go from a trainer to a rollout"));
@@ -102,7 +104,7 @@ class Validator {
       if (move.bytes != static_cast<std::uint64_t>(move.box.elements()) * element_bytes) {
         return Wrong(absl::StrCat(Describe(move), ": says ", move.bytes, " bytes"));
       }
-      if (i > 0 && !Before(plan_.moves[i - 1], move)) {
+      if (i > 0 && !Before(moves_[i - 1], move)) {
         return Wrong(absl::StrCat(Describe(move), ": is out of order"));
       }
       landed_[{move.dst, move.tensor}].push_back(move.box);
@@ -175,7 +177,7 @@ class Validator {
     std::uint64_t inside = 0;
     std::map<WorkerIndex, std::uint64_t> egress;
     std::map<WorkerIndex, std::uint64_t> ingress;
-    for (const Move& move : plan_.moves) {
+    for (const Move& move : moves_) {
       const bool same = job_.layout(move.src).node == job_.layout(move.dst).node;
       bytes += move.bytes;
       (same ? inside : egress[move.src]) += move.bytes;
@@ -203,6 +205,7 @@ class Validator {
 
   const Job& job_;
   const Plan& plan_;
+  std::span<const Move> moves_;
   std::map<TensorId, TensorId> targets_;
   std::map<Place, std::vector<Box>> pieces_;  // ties resolved
   std::map<Place, std::vector<Box>> landed_;
@@ -211,7 +214,11 @@ class Validator {
 }  // namespace
 
 absl::Status ValidatePlan(const Job& job, const Plan& plan) {
-  return Validator(job, plan).Check();
+  return ValidateMoves(job, plan, AllMoves(plan));
+}
+
+absl::Status ValidateMoves(const Job& job, const Plan& plan, std::span<const Move> moves) {
+  return Validator(job, plan, moves).Check();
 }
 
 }  // namespace wb

@@ -18,6 +18,10 @@ from rehearsal import cuts, rehearse, worker
 
 ROUNDS = 3  # medians, because the machine is noisy
 MICRO_SECONDS = 600  # of a whole program of micro-benchmarks
+# Of planner_bench, each in a process of its own; those that grow are there to show the fit.
+PLANNER = ("moonlight", "qwen3-30b", "qwen3-235b", "kimi-k2", "kimi-k2-joins", "1024", "2048",
+           "4096", "trainer-daemon", "rollout-daemon")
+PLANNER_ROUNDS = 5
 
 
 def layout(rollout_dim):
@@ -56,6 +60,18 @@ def micro(binaries, name):
     return rows
 
 
+def planner(binaries):
+    """Medians; the limit is what a figure must be at most."""
+    taken = {}
+    for _ in range(PLANNER_ROUNDS):
+        for scenario in PLANNER:
+            for line in output([binaries / "planner_bench", scenario]).splitlines():
+                name, value, unit, must = line.split("\t")
+                taken.setdefault((name, unit, float(must)), []).append(float(value))
+    return [row(name, statistics.median(values), unit, must, "must", better="lower")
+            for (name, unit, must), values in taken.items()]
+
+
 def show(rows):
     width = max(len(r["name"]) for r in rows)
     print(f"{'name':<{width}}  {'value':>10}  {'unit':<5}  {'limit':>10}  {'ratio':>6}")
@@ -84,7 +100,7 @@ def main():
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     binaries = options.bin.resolve()
-    whole = {"demo": demo, "first": first.rows}
+    whole = {"demo": demo, "first": first.rows, "planner": planner}
     try:
         rows = (whole[options.name](binaries) if options.name in whole
                 else micro(binaries, options.name))

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/lower/schedule.h"
+#include "planner/model/plan_moves.h"
 #include "planner/solve/planner.h"
 #include "planner/solve/validate.h"
 #include "proto/convert.h"
@@ -74,7 +75,7 @@ inline std::vector<std::string> TensorsOfKind(const Refusals& refusals, const st
 inline std::map<std::string, std::vector<std::int64_t>> RowsByWorker(const Planned& planned,
                                                                      const std::string& tensor) {
   std::map<std::string, std::vector<std::int64_t>> rows;
-  for (const Move& move : planned.plan.moves) {
+  for (const Move& move : AllMoves(planned.plan)) {
     if (planned.job.tensor(move.tensor).name != tensor) continue;
     for (std::int64_t row = move.box.lo()[0]; row < move.box.hi()[0]; ++row) {
       rows[planned.job.layout(move.dst).name.ToString()].push_back(row);
@@ -91,7 +92,7 @@ inline std::vector<std::int64_t> Rows(std::int64_t lo, std::int64_t hi) {
 
 inline std::uint64_t EgressOf(const Planned& planned, const std::string& worker) {
   std::uint64_t bytes = 0;
-  for (const Move& move : planned.plan.moves) {
+  for (const Move& move : AllMoves(planned.plan)) {
     if (planned.job.layout(move.src).name.ToString() == worker) bytes += move.bytes;
   }
   return bytes;

@@ -85,7 +85,7 @@ TEST_CASE("a tied head is moved once as the embedding it is, and real heads are 
   builder.Rollout("e", 0, "r0").Holds("embed", {0, 0}, {8, 2}).Holds("mtp.lm_head", {0, 0}, {8, 2});
   const Planned planned = MustPlan(builder.Json());
   REQUIRE(planned.plan.bytes == 64);
-  REQUIRE(planned.plan.moves.size() == 2);
+  REQUIRE(AllMoves(planned.plan).size() == 2);
   REQUIRE(planned.plan.unused.empty());
 }
 
@@ -109,8 +109,8 @@ TEST_CASE("a persistent buffer that nobody publishes is named, unless it is loca
   const Refusals refusals = MustRefuse(FourParamsAndABuffer(false, false).Json());
   REQUIRE(TensorsOfKind(refusals, "uncovered") == std::vector<std::string>{"rope.inv_freq"});
   REQUIRE(refusals.size() == 1);
-  REQUIRE(MustPlan(FourParamsAndABuffer(false, true).Json()).plan.moves.size() == 4);
-  REQUIRE(MustPlan(FourParamsAndABuffer(true, false).Json()).plan.moves.size() == 5);
+  REQUIRE(AllMoves(MustPlan(FourParamsAndABuffer(false, true).Json()).plan).size() == 4);
+  REQUIRE(AllMoves(MustPlan(FourParamsAndABuffer(true, false).Json()).plan).size() == 5);
 }
 
 TEST_CASE("a plan of nothing is refused, and a large tensor is one run a pair",
@@ -127,9 +127,9 @@ TEST_CASE("a plan of nothing is refused, and a large tensor is one run a pair",
   large.Rollout("e", 0, "r0").Holds("w", {0, 0}, {150'000, 1'024});
   const std::uint64_t before = test::AllocatedBytes();
   const Planned planned = MustPlan(large.Json());
-  REQUIRE(planned.plan.moves.size() == 1);
+  REQUIRE(AllMoves(planned.plan).size() == 1);
   const absl::StatusOr<LocalStream> stream =
-      LowerStream(planned.plan.moves, planned.job.tensors, planned.job.layouts[0],
+      LowerStream(AllMoves(planned.plan), planned.job.tensors, planned.job.layouts[0],
                   StreamEnd::kDestination, kDefaultChunkBytes);
   REQUIRE(stream.ok());
   REQUIRE(stream->chunks.size() == 293);  // 307,200,000 bytes, 1 MiB each

@@ -123,9 +123,9 @@ TEST_CASE("with two engines of EP4 each rank gets its own two experts, 16 moves 
     }
   }
   const Planned planned = MustPlan(builder.Json());
-  REQUIRE(planned.plan.moves.size() == 16);
+  REQUIRE(AllMoves(planned.plan).size() == 16);
   std::map<std::string, std::vector<std::string>> experts;
-  for (const Move& move : planned.plan.moves) {
+  for (const Move& move : AllMoves(planned.plan)) {
     experts[planned.job.layout(move.dst).name.ToString()].push_back(
         planned.job.tensor(move.tensor).name);
   }
@@ -159,7 +159,7 @@ TEST_CASE("an empty range of experts is no experts", "[field][case-23]") {
   builder.Rollout("e", 0, "r0").Holds("experts", {0, 0}, {8, 2});
   builder.Rollout("e", 1, "r0").Holds("experts", {3, 0}, {3, 2});
   const Planned planned = MustPlan(builder.Json());
-  REQUIRE(planned.plan.moves.size() == 1);
+  REQUIRE(AllMoves(planned.plan).size() == 1);
 }
 
 JobBuilder Uneven(std::int64_t declared_rows) {
@@ -204,7 +204,7 @@ TEST_CASE("experts cut by EP on one dimension and FSDP on the next come together
   }
   builder.Rollout("e", 0, "r0").Holds("experts", {0, 0, 0}, {4, 6, 2});
   const Planned planned = MustPlan(builder.Json());
-  REQUIRE(planned.plan.moves.size() == 6);
+  REQUIRE(AllMoves(planned.plan).size() == 6);
   const auto value = [](const Tensor&, const Index& at, std::uint64_t) {
     return static_cast<std::uint64_t>(100 * at[0] + 10 * at[1] + at[2]);
   };
@@ -225,9 +225,9 @@ TEST_CASE("replicated shards are as many slices as there are shards, each byte o
   for (int r = 0; r < 8; ++r) builder.Trainer(r, "t0").Holds("w", {4 * (r % 4)}, {4 * (r % 4) + 4});
   builder.Rollout("e", 0, "r0").Holds("w", {0}, {16});
   const Planned planned = MustPlan(builder.Json());
-  REQUIRE(planned.plan.moves.size() == 4);
+  REQUIRE(AllMoves(planned.plan).size() == 4);
   std::vector<int> writes(16, 0);
-  for (const Move& move : planned.plan.moves) {
+  for (const Move& move : AllMoves(planned.plan)) {
     REQUIRE(move.bytes == 4);
     test::ForEachIndex(move.box,
                        [&](const Index& at) { ++writes[static_cast<std::size_t>(at[0])]; });

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "planner/lower/schedule.h"
+#include "planner/model/plan_moves.h"
 
 namespace wb::test {
 namespace {
@@ -139,7 +140,7 @@ std::vector<Memory> Execute(const Job& job,
     for (Bytes& bytes : memory.back()) bytes.assign(bytes.size(), kHole);
   }
   std::map<std::pair<WorkerIndex, WorkerIndex>, std::vector<Move>> streams;
-  for (const Move& move : plan.moves) streams[{move.src, move.dst}].push_back(move);
+  for (const Move& move : AllMoves(plan)) streams[{move.src, move.dst}].push_back(move);
   for (const auto& [pair, moves] : streams) {
     Carry(Lower(job, plan, moves, StreamEnd::kSource, chunk_bytes),
           Lower(job, plan, moves, StreamEnd::kDestination, chunk_bytes), chunk_bytes, memory);

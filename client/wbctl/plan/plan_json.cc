@@ -1,6 +1,7 @@
 #include "client/wbctl/plan/plan_json.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/wbctl/json_text.h"
+#include "planner/model/plan_moves.h"
 
 namespace wb {
 namespace {
@@ -29,7 +31,7 @@ double MaxOverBound(const Plan& plan) {
          static_cast<double>(plan.bound_bytes());
 }
 
-Json Summary(const Job& job, const Plan& plan) {
+Json Summary(const Job& job, const Plan& plan, std::size_t moves) {
   Json unused = Json::array();
   for (const TensorId tensor : plan.unused) unused.push_back(job.tensor(tensor).name);
   Json ties = Json::array();
@@ -38,7 +40,7 @@ Json Summary(const Job& job, const Plan& plan) {
         {{"alias", job.tensor(tie.alias).name}, {"target", job.tensor(tie.target).name}});
   }
   return {{"bytes", plan.bytes},
-          {"moves", plan.moves.size()},
+          {"moves", moves},
           {"max_egress_bytes", plan.max_egress_bytes},
           {"max_ingress_bytes", plan.max_ingress_bytes},
           {"bound_bytes", plan.bound_bytes()},
@@ -58,20 +60,24 @@ void WritePlanJson(const Job& job, const Plan& plan, std::ostream& out) {
   for (const Layout& layout : job.layouts) workers.push_back(layout.name.ToString());
   out << "{\"moves\": [";
   const char* separator = "\n";
-  for (const Move& move : plan.moves) {
-    const Json json{{"src", workers[move.src.value()]},
-                    {"dst", workers[move.dst.value()]},
-                    {"tensor", job.tensor(move.tensor).name},
-                    {"box", {{"lo", ToJson(move.box.lo())}, {"hi", ToJson(move.box.hi())}}},
-                    {"bytes", move.bytes}};
-    out << separator << JsonText(json);
-    separator = ",\n";
+  std::size_t count = 0;
+  for (const PlanGroup& group : plan.groups) {
+    for (const Move& move : MovesOf(plan, group)) {
+      const Json json{{"src", workers[move.src.value()]},
+                      {"dst", workers[move.dst.value()]},
+                      {"tensor", job.tensor(move.tensor).name},
+                      {"box", {{"lo", ToJson(move.box.lo())}, {"hi", ToJson(move.box.hi())}}},
+                      {"bytes", move.bytes}};
+      out << separator << JsonText(json);
+      separator = ",\n";
+      ++count;
+    }
   }
-  out << "],\n\"summary\": " << JsonText(Summary(job, plan), 1) << "}\n";
+  out << "],\n\"summary\": " << JsonText(Summary(job, plan, count), 1) << "}\n";
 }
 
 void WritePlanSummaryJson(const Job& job, const Plan& plan, std::ostream& out) {
-  out << JsonText(Json{{"summary", Summary(job, plan)}}, 1) << '\n';
+  out << JsonText(Json{{"summary", Summary(job, plan, CountMoves(plan))}}, 1) << '\n';
 }
 
 }  // namespace wb

@@ -8,7 +8,7 @@
 namespace wb {
 
 /// Writes a plan as `wbctl plan` promises it: {"moves": [...], "summary": {...}}, one move a line,
-/// in the plan's order. Moves are streamed, not collected: a plan can have millions.
+/// in the plan's order. Moves are streamed group by group: a plan can have millions.
 void WritePlanJson(const Job& job, const Plan& plan, std::ostream& out);
 
 /// {"summary": {...}} alone.

@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "planner/model/plan_moves.h"
+
 namespace wb {
 namespace {
 
@@ -34,10 +36,12 @@ std::string Count(std::size_t count, const char* noun) {
 // Most bytes first.
 std::vector<Pair> Pairs(const Job& job, const Plan& plan) {
   std::map<std::pair<WorkerIndex, WorkerIndex>, Pair> by_workers;
-  for (const Move& move : plan.moves) {
-    Pair& pair = by_workers[{move.src, move.dst}];
-    ++pair.moves;
-    pair.bytes += move.bytes;
+  for (const PlanGroup& group : plan.groups) {
+    for (const Move& move : MovesOf(plan, group)) {
+      Pair& pair = by_workers[{move.src, move.dst}];
+      ++pair.moves;
+      pair.bytes += move.bytes;
+    }
   }
   std::vector<Pair> pairs;
   for (auto& [workers, pair] : by_workers) {
@@ -113,7 +117,7 @@ void WritePlanTable(const Job& job, const Plan& plan, bool summary, std::ostream
     out << absl::StreamFormat("%-14s %s\n", name, value);
   };
   line("job", absl::StrCat(job.name, ": ", Workers(job)));
-  line("moves", absl::StrCat(plan.moves.size(), ", ", ReadableBytes(plan.bytes), ", of which ",
+  line("moves", absl::StrCat(CountMoves(plan), ", ", ReadableBytes(plan.bytes), ", of which ",
                              ReadableBytes(plan.intra_node_bytes), " inside nodes"));
   line("fullest NIC", absl::StrCat(ReadableBytes(plan.max_egress_bytes), " out, ",
                                    ReadableBytes(plan.max_ingress_bytes), " in"));

@@ -88,7 +88,7 @@ TEST_CASE("both ends lower a part to the same chunks as the whole plan",
     if (of_part.empty()) continue;
     const WorkerName src = part.workers[of_part.front().src.value()].name;
     std::vector<Move> of_plan;
-    for (const Move& move : plan.moves) {
+    for (const Move& move : AllMoves(plan)) {
       if (job.layout(move.src).name == src && job.layout(move.dst).name == layout.name) {
         of_plan.push_back(move);
       }

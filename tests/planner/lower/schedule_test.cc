@@ -18,9 +18,9 @@ using test::WorkerNamed;
 LocalStream Lower(const Job& job, StreamEnd end, std::uint64_t chunk_bytes = kDefaultChunkBytes) {
   const Plan plan = test::MustSolve(job);
   const WorkerIndex worker =
-      end == StreamEnd::kSource ? plan.moves.front().src : plan.moves.front().dst;
+      end == StreamEnd::kSource ? AllMoves(plan).front().src : AllMoves(plan).front().dst;
   absl::StatusOr<LocalStream> stream =
-      LowerStream(plan.moves, job.tensors, job.layout(worker), end, chunk_bytes);
+      LowerStream(AllMoves(plan), job.tensors, job.layout(worker), end, chunk_bytes);
   INFO(stream.status());
   REQUIRE(stream.ok());
   return *std::move(stream);
@@ -183,7 +183,7 @@ TEST_CASE("a box that the layout does not hold is named with its tensor", "[plan
                       .Rollout("e", 0, "n1")
                       .Holds("w", {0}, {16})
                       .Build();
-  std::vector<Move> moves = test::MustSolve(job).moves;
+  std::vector<Move> moves = AllMoves(test::MustSolve(job));
   Layout smaller = job.layout(WorkerNamed(job, "e/0"));
   smaller.pieces.Edit()[0].box = *Box::Create({0}, {8});
   const absl::Status status =
@@ -205,7 +205,7 @@ TEST_CASE("a box of other dimensions than the tensor's is refused", "[planner][l
                       .Rollout("e", 0, "n1")
                       .Holds("w", {0}, {16})
                       .Build();
-  std::vector<Move> moves = test::MustSolve(job).moves;
+  std::vector<Move> moves = AllMoves(test::MustSolve(job));
   moves[0].box = *Box::Create({0, 0}, {2, 2});
   REQUIRE(LowerStream(moves, job.tensors, job.layouts[0], StreamEnd::kDestination, 64)
               .status()
@@ -224,7 +224,7 @@ TEST_CASE("moves of several pairs are not one stream, and no moves are an empty 
                       .Holds("w", {0}, {16})
                       .Build();
   const Plan plan = test::MustSolve(job);
-  REQUIRE(LowerStream(plan.moves, job.tensors, job.layouts[0], StreamEnd::kDestination, 64)
+  REQUIRE(LowerStream(AllMoves(plan), job.tensors, job.layouts[0], StreamEnd::kDestination, 64)
               .status()
               .code() == absl::StatusCode::kInvalidArgument);
   const absl::StatusOr<LocalStream> none =

@@ -178,5 +178,32 @@ TEST_CASE("MakeJob collects every reason", "[model]") {
   CHECK(refusals[2].worker == "policy/1");
 }
 
+TEST_CASE("workers that register the same share their pieces in the job", "[model]") {
+  std::vector<Registration> registrations = {
+      Worker(Role::kTrainer, "policy", 0), Worker(Role::kRollout, "engine0", 0),
+      Worker(Role::kRollout, "engine1", 0), Worker(Role::kRollout, "engine2", 0)};
+  Hold(registrations[0], Vector("a"));
+  Hold(registrations[0], Vector("b"));
+  for (int engine = 1; engine < 4; ++engine)
+    Hold(registrations[static_cast<std::size_t>(engine)], Vector("b"));
+  registrations[3].layout.pieces.Edit()[0].offset_bytes = 8;
+  const Job job = std::get<Job>(MakeJob(registrations));
+  REQUIRE(job.layouts[0].pieces.data() == job.layouts[1].pieces.data());
+  REQUIRE(job.layouts[0].pieces[0].tensor == TensorId(1));
+  REQUIRE(job.layouts[2].pieces.data() != job.layouts[1].pieces.data());
+}
+
+TEST_CASE("each of several workers that declare a tensor wrongly in the same way is told",
+          "[model][refused]") {
+  std::vector<Registration> registrations = {Worker(Role::kTrainer, "a", 0),
+                                             Worker(Role::kRollout, "b", 0),
+                                             Worker(Role::kRollout, "c", 0)};
+  Hold(registrations[0], Vector("x"));
+  for (int engine = 1; engine < 3; ++engine) {
+    Hold(registrations[static_cast<std::size_t>(engine)], Vector("x", Dtype::kFp32));
+  }
+  REQUIRE(Texts(registrations).size() == 2);
+}
+
 }  // namespace
 }  // namespace wb

@@ -46,24 +46,46 @@ std::vector<EgressClass> RandomClasses(std::mt19937_64& rng, std::uint32_t sende
   return classes;
 }
 
+// Holders as trainers have them: each of them alone, blocks of them, and blocks of blocks.
+std::vector<EgressClass> LaminarClasses(std::mt19937_64& rng, std::uint32_t senders) {
+  std::vector<EgressClass> classes;
+  for (std::uint32_t block = 1; block <= senders; block *= 2) {
+    for (std::uint32_t first = 0; first < senders; first += block) {
+      if (Draw(rng, 0, 2) == 0) continue;
+      EgressClass& added = classes.emplace_back();
+      for (std::uint32_t s = first; s < std::min(first + block, senders); ++s) {
+        added.holders.push_back(s);
+      }
+      added.bytes = static_cast<std::uint64_t>(Draw(rng, 0, 50));
+    }
+  }
+  std::shuffle(classes.begin(), classes.end(), rng);
+  return classes;
+}
+
 TEST_CASE("the least maximum of egress equals brute force over all sets of senders",
           "[planner][bound][property]") {
+  const bool laminar = GENERATE(false, true);
   const int round = GENERATE(range(0, 400));
-  INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round);
+  INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round << " laminar " << laminar);
   std::mt19937_64 rng = test::TestRng(round);
   const auto senders = static_cast<std::uint32_t>(Draw(rng, 1, 8));
-  const std::vector<EgressClass> classes = RandomClasses(rng, senders);
+  const std::vector<EgressClass> classes =
+      laminar ? LaminarClasses(rng, senders) : RandomClasses(rng, senders);
   const EgressOptimum optimum = MinimizeEgress(classes, senders);
+  if (laminar) REQUIRE(optimum.laminar);
   REQUIRE(optimum.max_bytes == BruteForce(classes, senders));
 }
 
 TEST_CASE("the shares of the optimum are all bytes of each class and reach the maximum",
           "[planner][bound][property]") {
+  const bool laminar = GENERATE(false, true);
   const int round = GENERATE(range(0, 200));
-  INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round);
+  INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round << " laminar " << laminar);
   std::mt19937_64 rng = test::TestRng(round);
   const auto senders = static_cast<std::uint32_t>(Draw(rng, 1, 8));
-  const std::vector<EgressClass> classes = RandomClasses(rng, senders);
+  const std::vector<EgressClass> classes =
+      laminar ? LaminarClasses(rng, senders) : RandomClasses(rng, senders);
   const EgressOptimum optimum = MinimizeEgress(classes, senders);
   std::vector<std::uint64_t> load(senders, 0);
   for (std::size_t c = 0; c < classes.size(); ++c) {

@@ -97,7 +97,7 @@ TEST_CASE("a worker without elements registers and is planned nothing", "[planne
                       .Rollout("e", 2, "n1")
                       .Build();
   const Plan plan = MustSolve(job);
-  REQUIRE(plan.moves.size() == 1);
+  REQUIRE(AllMoves(plan).size() == 1);
   REQUIRE(plan.bytes == 8);
 }
 

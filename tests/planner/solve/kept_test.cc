@@ -48,14 +48,9 @@ bool SameGroup(const Job& job,
                const std::string& name) {
   const PlanGroup& group = *plan.FindGroup(name);
   const PlanGroup& other_group = *other.FindGroup(name);
-  const std::vector<std::string> lines = test::MoveLines(job, plan);
-  const std::vector<std::string> other_lines = test::MoveLines(other_job, other);
-  const auto at = [](const std::vector<std::string>& all, std::size_t i) {
-    return all.begin() + static_cast<std::ptrdiff_t>(i);
-  };
   return group.fingerprint == other_group.fingerprint &&
-         std::equal(at(lines, group.begin), at(lines, group.end),
-                    at(other_lines, other_group.begin), at(other_lines, other_group.end));
+         test::MoveLines(job, MovesOf(plan, group)) ==
+             test::MoveLines(other_job, MovesOf(other, other_group));
 }
 
 bool AllSame(const Job& job, const Plan& plan, const Job& before, const Plan& plan_before) {
@@ -142,7 +137,7 @@ TEST_CASE("all is routed anew where keeping would overload a NIC", "[planner][so
   builder.Trainer(1, "t1").Holds("a", {0}, {8});
   builder.Rollout("e0", 0, "r0").Holds("a", {0}, {8});
   const Job half = builder.Build();
-  const WorkerIndex sender = MustSolve(half).moves.at(0).src;
+  const WorkerIndex sender = AllMoves(MustSolve(half)).at(0).src;
   const int only = half.layout(sender).name.rank;
 
   // Whoever sends `a` is the only one that holds `b`.
@@ -157,7 +152,8 @@ TEST_CASE("all is routed anew where keeping would overload a NIC", "[planner][so
   const Job job = more.Build();
   const Job before = Without(job, "e1");
   Plan plan_before = MustSolve(before);
-  plan_before.moves.at(0).src = test::WorkerNamed(before, "policy/" + std::to_string(only));
+  plan_before.groups.at(0).quotas.at(0).src =
+      test::WorkerNamed(before, "policy/" + std::to_string(only));
   const Plan plan = SolveAfter(job, before, plan_before);
   REQUIRE(plan == MustSolve(job));
   REQUIRE(plan.max_egress_bytes == 32);

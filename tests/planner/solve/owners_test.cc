@@ -27,7 +27,7 @@ TEST_CASE("trainers with the same box are replicas", "[planner][solve]") {
                       .Holds("w", {0, 0}, {8, 2})
                       .Build();
   const Plan plan = MustSolve(job);
-  REQUIRE(plan.moves.size() == 1);
+  REQUIRE(AllMoves(plan).size() == 1);
   REQUIRE(plan.bytes == 64);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("two params of one trainer that are the same memory are one owner", "[
                       .Holds("embed", {0, 0}, {4, 2})
                       .Build();
   const Plan plan = MustSolve(job);
-  REQUIRE(plan.moves.size() == 1);
+  REQUIRE(AllMoves(plan).size() == 1);
   REQUIRE(plan.bytes == 16);
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("overlapping boxes under IDENTICAL are cut, and each element moves onc
   REQUIRE(ValidatePlan(job, plan).ok());
   REQUIRE(plan.bytes == 40);
   // [4,6) goes to whoever has less to send; joined with its neighbour it is one move again.
-  REQUIRE(plan.moves.size() == 2);
+  REQUIRE(AllMoves(plan).size() == 2);
   REQUIRE(plan.max_egress_bytes == 24);
   REQUIRE(plan.bound_bytes() == 40);  // all of it enters one NIC
 }

@@ -47,7 +47,7 @@ TEST_CASE("every element that a rollout wants moves exactly once, from a trainer
   }
   std::size_t not_held = 0;
   std::size_t not_wanted = 0;
-  for (const Move& move : plan.moves) {
+  for (const Move& move : AllMoves(plan)) {
     test::ForEachIndex(move.box, [&](const Index& at) {
       not_held += 1 - held.count({move.src, move.tensor, at});
       const auto element = wanted.find({move.dst, move.tensor, at});
@@ -74,6 +74,63 @@ TEST_CASE("a plan passes validation", "[planner][solve][property]") {
   REQUIRE(valid.ok());
 }
 
+// The job with a twin of each of its groups: engines of one layout, and data parallel trainers.
+Job WithTwins(const Job& job) {
+  Job twins = job;
+  const auto trainers = std::count_if(job.layouts.begin(), job.layouts.end(),
+                                      [](const Layout& l) { return l.role == Role::kTrainer; });
+  for (const Layout& layout : job.layouts) {
+    Layout& twin = twins.layouts.emplace_back(layout);
+    if (layout.role == Role::kTrainer) {
+      twin.name.rank += static_cast<std::int32_t>(trainers);
+    } else {
+      twin.name.group += "-twin";
+    }
+    twin.node += "-twin";
+  }
+  std::sort(twins.layouts.begin(), twins.layouts.end(),
+            [](const Layout& a, const Layout& b) { return a.name < b.name; });
+  return twins;
+}
+
+TEST_CASE("a plan over engines and trainers that are alike passes validation",
+          "[planner][solve][property]") {
+  const bool large = GENERATE(false, true);
+  const int round = GENERATE(range(0, kRounds));
+  INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round << " large " << large);
+  std::mt19937_64 rng = test::TestRng(round);
+  const Job job = WithTwins(test::RandomJob(rng, large ? LargeTensors() : test::JobLimits{}));
+  const Plan plan = MustSolve(job);
+  const absl::Status valid = ValidatePlan(job, plan);
+  INFO(valid);
+  REQUIRE(valid.ok());
+  // Twice the wanted bytes, over twice the trainers.
+  const auto bound = static_cast<double>(plan.bound_bytes());
+  std::uint64_t largest = 0;
+  for (const Move& move : AllMoves(plan)) largest = std::max(largest, move.bytes);
+  REQUIRE(static_cast<double>(plan.max_nic_bytes()) <=
+          (large ? 1.02 * bound + (2 << 20) : bound + static_cast<double>(largest)));
+}
+
+TEST_CASE("the moves of a group that are asked for are those of all its moves",
+          "[planner][solve][property]") {
+  const int round = GENERATE(range(0, 50));
+  INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round);
+  std::mt19937_64 rng = test::TestRng(round);
+  const Plan plan = MustSolve(test::RandomJob(rng, LargeTensors()));
+  for (const PlanGroup& group : plan.groups) {
+    const auto wanted = [](WorkerIndex src, WorkerIndex dst) {
+      return (src.value() + dst.value()) % 2 == 0;
+    };
+    std::vector<Move> expected = MovesOf(plan, group);
+    std::uint64_t bytes = 0;
+    for (const Move& move : expected) bytes += move.bytes;
+    REQUIRE(bytes == group.bytes);
+    std::erase_if(expected, [&](const Move& move) { return !wanted(move.src, move.dst); });
+    REQUIRE(MovesOf(plan, group, wanted) == expected);
+  }
+}
+
 TEST_CASE("the fullest NIC is at most one slice above the bound", "[planner][solve][property]") {
   const int round = GENERATE(range(0, kRounds));
   INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round);
@@ -81,7 +138,7 @@ TEST_CASE("the fullest NIC is at most one slice above the bound", "[planner][sol
   const Job job = test::RandomJob(rng);
   const Plan plan = MustSolve(job);
   std::uint64_t largest = 0;
-  for (const Move& move : plan.moves) largest = std::max(largest, move.bytes);
+  for (const Move& move : AllMoves(plan)) largest = std::max(largest, move.bytes);
   REQUIRE(plan.bound_bytes() <= plan.max_nic_bytes());
   REQUIRE(plan.max_nic_bytes() <= plan.bound_bytes() + largest);
 }
@@ -121,7 +178,7 @@ TEST_CASE("the order of a job's tables does not show in its plan", "[planner][so
 // Per worker, told by what it holds and wants: the boxes that come in.
 std::vector<std::vector<Box>> LandedBoxes(const Job& job, const Plan& plan) {
   std::vector<std::vector<Box>> landed(job.layouts.size());
-  for (const Move& move : plan.moves) landed[move.dst.value()].push_back(move.box);
+  for (const Move& move : AllMoves(plan)) landed[move.dst.value()].push_back(move.box);
   std::sort(landed.begin(), landed.end());
   return landed;
 }

@@ -29,7 +29,7 @@ TEST_CASE("a trainer on the destination's node goes first and costs no NIC", "[p
                       .Holds("w", {0}, {8})
                       .Build();
   const Plan plan = MustSolve(job);
-  REQUIRE(plan.moves.front().src == test::WorkerNamed(job, "policy/1"));
+  REQUIRE(AllMoves(plan).front().src == test::WorkerNamed(job, "policy/1"));
   REQUIRE(plan.intra_node_bytes == 32);
   REQUIRE(plan.max_nic_bytes() == 0);
   REQUIRE(plan.bound_bytes() == 0);
@@ -41,7 +41,7 @@ TEST_CASE("the identity layout on one node needs no network", "[planner][solve]"
   for (int r = 0; r < 4; ++r) builder.Trainer(r, "n0").Holds("w", {2 * r, 0}, {2 * r + 2, 4});
   for (int r = 0; r < 4; ++r) builder.Rollout("e", r, "n0").Holds("w", {2 * r, 0}, {2 * r + 2, 4});
   const Plan plan = MustSolve(builder.Build());
-  REQUIRE(plan.moves.size() == 4);
+  REQUIRE(AllMoves(plan).size() == 4);
   REQUIRE(plan.intra_node_bytes == plan.bytes);
 }
 
@@ -78,11 +78,11 @@ TEST_CASE("a slice is split along dimension 0 where that brings the fullest NIC 
   REQUIRE(ValidatePlan(job, plan).ok());
   REQUIRE(plan.bound_bytes() == (32 * kMiB + 2) / 3);
   REQUIRE(plan.max_egress_bytes <= plan.bound_bytes() + plan.bound_bytes() / 1000);
-  for (const Move& move : plan.moves) {
+  for (const Move& move : AllMoves(plan)) {
     REQUIRE(move.bytes >= static_cast<std::uint64_t>(kMiB));
     REQUIRE(move.box.extent(1) == 1024);
   }
-  REQUIRE(plan.moves.size() <= 6);
+  REQUIRE(AllMoves(plan).size() <= 6);
 }
 
 TEST_CASE("a slice below two parts of 1 MiB is never split", "[planner][solve]") {
@@ -90,7 +90,7 @@ TEST_CASE("a slice below two parts of 1 MiB is never split", "[planner][solve]")
   builder.AddTensor("w", Dtype::kInt8, {2 * kMiB - 1});
   for (int r = 0; r < 2; ++r) builder.Trainer(r, "n0").Holds("w", {0}, {2 * kMiB - 1});
   for (int r = 0; r < 3; ++r) builder.Rollout("e", r, "n1").Holds("w", {0}, {2 * kMiB - 1});
-  REQUIRE(MustSolve(builder.Build()).moves.size() == 3);
+  REQUIRE(AllMoves(MustSolve(builder.Build())).size() == 3);
 }
 
 TEST_CASE("a slice is not split when a NIC that receives is the bound anyway", "[planner][solve]") {
@@ -99,7 +99,7 @@ TEST_CASE("a slice is not split when a NIC that receives is the bound anyway", "
   for (int r = 0; r < 4; ++r) builder.Trainer(r, "n0").Holds("w", {0}, {64 * kMiB});
   builder.Rollout("e", 0, "n1").Holds("w", {0}, {64 * kMiB});
   const Plan plan = MustSolve(builder.Build());
-  REQUIRE(plan.moves.size() == 1);
+  REQUIRE(AllMoves(plan).size() == 1);
   REQUIRE(plan.bound_bytes() == 64 * kMiB);
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("a large contiguous tensor is one move per pair", "[planner][solve]") 
                       .Rollout("e", 0, "n1")
                       .Holds("w", {0, 0}, {150'000, 1024})
                       .Build();
-  REQUIRE(MustSolve(job).moves.size() == 1);
+  REQUIRE(AllMoves(MustSolve(job)).size() == 1);
 }
 
 TEST_CASE("bytes that only a few hold leave room there by going elsewhere where they can",
@@ -135,9 +135,9 @@ TEST_CASE("bytes that only a few hold leave room there by going elsewhere where 
 
 TEST_CASE("an exchange of parts helps where no gift does", "[planner][solve]") {
   // Loads 9 + 2 and 8: neither part of the fuller sender can be given away, but 9 and 8 swap.
-  const std::vector<TrafficClass> classes{{{0, 1}, {0, 1}, 17}, {{0}, {2}, 2}};
+  const std::vector<Holders> holders{{0, 1}, {0}};
   std::vector<SentPart> parts{{0, 0, 0, 0, 1, 9}, {1, 0, 1, 0, 1, 8}, {2, 1, 0, 0, 1, 2}};
-  const std::vector<SentPart> after = Balancer(classes, {0, 0}, parts).Run(10);
+  const std::vector<SentPart> after = Balancer(holders, {0, 0}, parts).Run(10);
   std::map<std::uint32_t, std::uint64_t> load;
   for (const SentPart& part : after) load[part.sender] += part.bytes();
   REQUIRE(load[0] == 10);

@@ -50,7 +50,7 @@ TEST_CASE("a tensor cut over hundreds of ranks on both sides is planned slice by
   const Job job = test::CutJob(
       {.tensors = 1, .trainers = 256, .rollouts = 256, .rollout_cut = test::RankCut::kColumns});
   const Plan plan = test::MustSolve(job);
-  REQUIRE(plan.moves.size() == 256 * 256);
+  REQUIRE(AllMoves(plan).size() == 256 * 256);
   REQUIRE(plan.max_nic_bytes() == plan.bound_bytes());
   REQUIRE(SolveSeconds(job) < SlackSeconds(2'000));
 }

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "planner/model/plan_moves.h"
 #include "planner/solve/planner.h"
 #include "tests/support/catch.h"
 
@@ -34,15 +35,18 @@ inline std::vector<std::string> Texts(const Refusals& refusals) {
   return texts;
 }
 
-/// "policy/0 -> engine0/0 q [0,0]..[8,2]" per move, in the plan's order.
-inline std::vector<std::string> MoveLines(const Job& job, const Plan& plan) {
+/// "policy/0 -> engine0/0 q [0,0]..[8,2]" per move, in their order.
+inline std::vector<std::string> MoveLines(const Job& job, const std::vector<Move>& moves) {
   std::vector<std::string> lines;
-  for (const Move& move : plan.moves) {
+  for (const Move& move : moves) {
     lines.push_back(job.layout(move.src).name.ToString() + " -> " +
                     job.layout(move.dst).name.ToString() + " " + job.tensor(move.tensor).name +
                     " " + move.box.ToString());
   }
   return lines;
+}
+inline std::vector<std::string> MoveLines(const Job& job, const Plan& plan) {
+  return MoveLines(job, AllMoves(plan));
 }
 
 }  // namespace wb::test

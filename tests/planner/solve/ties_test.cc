@@ -61,7 +61,7 @@ TEST_CASE("of tied tensors only the wanted one is named, and the other is not un
   const Plan plan = MustSolve(job);
   REQUIRE(plan.ties.empty());
   REQUIRE(plan.unused.empty());
-  REQUIRE(plan.moves.front().tensor == TensorNamed(job, "b"));
+  REQUIRE(AllMoves(plan).front().tensor == TensorNamed(job, "b"));
 }
 
 TEST_CASE("tied tensors cut differently at a rollout still travel once", "[planner][solve]") {
@@ -85,7 +85,7 @@ TEST_CASE("a tensor in several params of a destination moves once", "[planner][s
                       .Holds("embed", {0, 0}, {4, 2})
                       .Build();
   const Plan plan = MustSolve(job);
-  REQUIRE(plan.moves.size() == 1);
+  REQUIRE(AllMoves(plan).size() == 1);
   REQUIRE(plan.bytes == 16);
   REQUIRE(ValidatePlan(job, plan).ok());
 }

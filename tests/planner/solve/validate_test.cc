@@ -2,6 +2,7 @@
 #include "planner/solve/validate.h"
 
 #include <string>
+#include <vector>
 
 #include "tests/planner/solve/solve_support.h"
 #include "tests/support/catch.h"
@@ -26,10 +27,14 @@ Job TwoByTwo() {
   return builder.Build();
 }
 
-std::string WhatIsWrong(const Job& job, const Plan& plan) {
-  const absl::Status status = ValidatePlan(job, plan);
+std::string WhatIsWrong(const Job& job, const Plan& plan, const std::vector<Move>& moves) {
+  const absl::Status status = ValidateMoves(job, plan, moves);
   REQUIRE(status.code() == absl::StatusCode::kFailedPrecondition);
   return std::string(status.message());
+}
+
+std::string WhatIsWrong(const Job& job, const Plan& plan) {
+  return WhatIsWrong(job, plan, AllMoves(plan));
 }
 
 bool Mentions(const std::string& text, const std::string& word) {
@@ -38,38 +43,42 @@ bool Mentions(const std::string& text, const std::string& word) {
 
 TEST_CASE("a plan from which a move is missing does not tile its destination", "[planner][solve]") {
   const Job job = TwoByTwo();
-  Plan plan = MustSolve(job);
-  plan.moves.erase(plan.moves.begin());
-  REQUIRE(Mentions(WhatIsWrong(job, plan), "16 of 32 elements"));
+  const Plan plan = MustSolve(job);
+  std::vector<Move> moves = AllMoves(plan);
+  moves.erase(moves.begin());
+  REQUIRE(Mentions(WhatIsWrong(job, plan, moves), "16 of 32 elements"));
 }
 
 TEST_CASE("a move that is there twice is out of order", "[planner][solve]") {
   const Job job = TwoByTwo();
-  Plan plan = MustSolve(job);
-  plan.moves.insert(plan.moves.begin(), plan.moves.front());
-  REQUIRE(Mentions(WhatIsWrong(job, plan), "out of order"));
+  const Plan plan = MustSolve(job);
+  std::vector<Move> moves = AllMoves(plan);
+  moves.insert(moves.begin(), moves.front());
+  REQUIRE(Mentions(WhatIsWrong(job, plan, moves), "out of order"));
 }
 
 TEST_CASE("an element that moves in two boxes is found", "[planner][solve]") {
   const Job job = TwoByTwo();
-  Plan plan = MustSolve(job);
-  const auto x = std::find_if(plan.moves.begin(), plan.moves.end(), [&](const Move& move) {
+  const Plan plan = MustSolve(job);
+  std::vector<Move> moves = AllMoves(plan);
+  const auto x = std::find_if(moves.begin(), moves.end(), [&](const Move& move) {
     return move.tensor == test::TensorNamed(job, "x");
   });
   Move again = *x;
   again.box = *Box::Create({7, 0}, {8, 8});
   again.bytes = 32;
-  plan.moves.insert(x + 1, again);
-  REQUIRE(Mentions(WhatIsWrong(job, plan), "move twice"));
+  moves.insert(x + 1, again);
+  REQUIRE(Mentions(WhatIsWrong(job, plan, moves), "move twice"));
 }
 
 TEST_CASE("a move from a trainer that does not hold its box is found", "[planner][solve]") {
   const Job job = TwoByTwo();
-  Plan plan = MustSolve(job);
-  plan.moves.front().src = plan.moves.front().src == test::WorkerNamed(job, "policy/0")
-                               ? test::WorkerNamed(job, "policy/1")
-                               : test::WorkerNamed(job, "policy/0");
-  REQUIRE(Mentions(WhatIsWrong(job, plan), "not inside one piece"));
+  const Plan plan = MustSolve(job);
+  std::vector<Move> moves = AllMoves(plan);
+  moves.front().src = moves.front().src == test::WorkerNamed(job, "policy/0")
+                          ? test::WorkerNamed(job, "policy/1")
+                          : test::WorkerNamed(job, "policy/0");
+  REQUIRE(Mentions(WhatIsWrong(job, plan, moves), "not inside one piece"));
 }
 
 TEST_CASE("totals that do not add up are found", "[planner][solve]") {

@@ -1,0 +1,34 @@
+#include "planner/solve/totals.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace wb {
+
+void FillTotals(const PoolRows& rows, Plan& plan) {
+  plan.bytes = 0;
+  plan.intra_node_bytes = 0;
+  plan.max_egress_bytes = 0;
+  plan.max_ingress_bytes = 0;
+  absl::flat_hash_map<WorkerIndex, std::uint64_t> egress;
+  for (PlanGroup& group : plan.groups) {
+    group.bytes = 0;
+    for (const Quota& quota : group.quotas) {
+      group.bytes += quota.bytes;
+      if (plan.pools[quota.pool].local) {
+        plan.intra_node_bytes += quota.bytes;
+        continue;
+      }
+      std::uint64_t& sent = egress[quota.src];
+      sent += quota.bytes;
+      plan.max_egress_bytes = std::max(plan.max_egress_bytes, sent);
+    }
+    for (const PlanReceiver& receiver : group.receivers) {
+      plan.max_ingress_bytes = std::max(plan.max_ingress_bytes, rows.nic_bytes(receiver.demand));
+    }
+    plan.bytes += group.bytes;
+  }
+}
+
+}  // namespace wb

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "planner/model/plan.h"
+#include "planner/solve/pool_rows.h"
+
+namespace wb {
+
+/// What the quotas add up to: the groups' and the plan's bytes and its NIC figures, each worker
+/// with one NIC.
+void FillTotals(const PoolRows& rows, Plan& plan);
+
+}  // namespace wb
