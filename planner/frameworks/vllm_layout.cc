@@ -1,0 +1,106 @@
+#include "planner/frameworks/vllm_layout.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "planner/frameworks/engine_rank.h"
+#include "planner/frameworks/size_checks.h"
+
+namespace wb {
+namespace {
+
+std::int64_t RowParts(const VllmLayout& vllm) {
+  return vllm.ep ? 1 : vllm.dp * vllm.tp;
+}
+
+EngineParts PartsOf(const VllmLayout& vllm) {
+  const EngineParts::Of tp{"tp", vllm.tp};
+  return {.attention = tp,
+          .embedding = tp,
+          .head = tp,
+          .dense = tp,
+          .shared_experts = tp,
+          .expert_rows = {"dp x tp without ep", RowParts(vllm)}};
+}
+
+// Experts that do not divide over the group go to its first ranks, one each.
+std::vector<std::int64_t> ExpertsOf(std::int64_t experts, std::int64_t parts, std::int64_t index) {
+  const std::int64_t each = experts / parts;
+  const std::int64_t more = experts % parts;
+  std::vector<std::int64_t> held(static_cast<std::size_t>(each + (index < more ? 1 : 0)));
+  std::iota(held.begin(), held.end(), index * each + std::min(index, more));
+  return held;
+}
+
+void CheckStages(const HfConfig& config, const VllmLayout& vllm, SizeChecks& checks) {
+  if (vllm.pp_layers.empty()) return;
+  const auto stages = static_cast<std::int64_t>(vllm.pp_layers.size());
+  if (stages != vllm.pp) {
+    checks.Refuse("the number of pp_layers", stages, absl::StrCat("want pp (", vllm.pp, ")"));
+  }
+  std::int64_t layers = 0;
+  for (const std::int64_t count : vllm.pp_layers) layers += count;
+  if (layers != config.layers) {
+    checks.Refuse("the sum of pp_layers", layers,
+                  absl::StrCat("want num_hidden_layers (", config.layers, ")"));
+  }
+}
+
+}  // namespace
+
+PipelineStages VllmStages(std::int64_t layers, std::int64_t pp) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(pp), layers / pp);
+  for (std::int64_t i = 0; i < layers % pp; ++i)
+    ++counts[counts.size() - 2 - static_cast<std::size_t>(i)];
+  return StagesOf(counts);
+}
+
+std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const VllmLayout& vllm) {
+  const HfConfig& config = model.config();
+  SizeChecks checks;
+  CheckEngine(config, PartsOf(vllm), checks);
+  CheckStages(config, vllm, checks);
+  const std::int64_t size = vllm.dp * vllm.pp * vllm.tp;  // of at most 2^16 each
+  if (size > static_cast<std::int64_t>(kMaxWorkers)) {
+    checks.Refuse("dp x pp x tp", size, absl::StrCat("want at most ", kMaxWorkers));
+  }
+  if (vllm.ep && config.experts == 0)
+    checks.Refuse("expert_parallel", 1, "want 0: the model has no experts");
+  if (!checks.refusals().empty()) return checks.refusals();
+  const PipelineStages stages =
+      vllm.pp_layers.empty() ? VllmStages(config.layers, vllm.pp) : StagesOf(vllm.pp_layers);
+  // Rank (d, p, t); what d does not matter for is the same for all.
+  const bool by_d = config.experts > 0;
+  std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> ranks;
+  for (std::int64_t d = 0; d < vllm.dp; ++d) {
+    for (std::int64_t p = 0; p < vllm.pp; ++p) {
+      for (std::int64_t t = 0; t < vllm.tp; ++t) ranks.emplace_back(by_d ? d : 0, p, t);
+    }
+  }
+  return MakeRanks(ranks, [&](const auto& rank) {
+    const auto [d, p, t] = rank;
+    const Share tp{vllm.tp, t};
+    const std::int64_t flat = d * vllm.tp + t;
+    const std::vector<std::int64_t> experts =
+        ExpertsOf(config.experts, vllm.ep ? vllm.dp * vllm.tp : 1, vllm.ep ? flat : 0);
+    return LayOutEngineRank(model,
+                            {.layers = stages[static_cast<std::size_t>(p)].front(),
+                             .embedding = p == 0,
+                             .head = p + 1 == vllm.pp,
+                             .attention = tp,
+                             .embedding_rows = tp,
+                             .head_rows = tp,
+                             .dense = tp,
+                             .shared_experts = tp,
+                             .expert_rows = {RowParts(vllm), flat % RowParts(vllm)},
+                             .experts = [&experts](std::int64_t /*layer*/) { return experts; },
+                             .fused_qkv_a = "fused_qkv_a_proj"});
+  });
+}
+
+}  // namespace wb
