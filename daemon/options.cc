@@ -1,16 +1,11 @@
 #include "daemon/options.h"
 
-#include <algorithm>
 #include <charconv>
-#include <functional>
 #include <limits>
-#include <map>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <vector>
 
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "absl/status/status.h"
@@ -21,90 +16,16 @@
 #include "daemon/rpc/small_file.h"
 #include "daemon/state/members.h"
 #include "planner/base/status_macros.h"
+#include "planner/yaml/yaml_file.h"
 
 namespace wb {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
-constexpr std::size_t kMaxNodeBytes = 255;
 constexpr std::uint64_t kLeastMessageBytes = 65'536;
 constexpr std::uint64_t kMostMessageBytes = 2'000'000'000;  // protobuf ends below 2 GiB
 
-absl::Status Want(std::string_view found, std::string_view wanted) {
-  return absl::InvalidArgumentError(absl::StrCat("'", absl::string_view(found.data(), found.size()),
-                                                 "', want ",
-                                                 absl::string_view(wanted.data(), wanted.size())));
-}
-
-/// From 1; also for an empty file, whose nodes are nowhere.
-int LineOf(const YAML::Mark& mark) {
-  return std::max(mark.line, 0) + 1;
-}
-
-/// Keeps where the last document that it was told of begins.
-class DocumentStart final : public YAML::EventHandler {
- public:
-  const YAML::Mark& mark() const { return mark_; }
-
-  void OnDocumentStart(const YAML::Mark& mark) override { mark_ = mark; }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
-  void OnScalar(const YAML::Mark& /*mark*/,
-                const std::string& /*tag*/,
-                YAML::anchor_t /*anchor*/,
-                const std::string& /*value*/) override {}
-  void OnSequenceStart(const YAML::Mark& /*mark*/,
-                       const std::string& /*tag*/,
-                       YAML::anchor_t /*anchor*/,
-                       YAML::EmitterStyle::value /*style*/) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark& /*mark*/,
-                  const std::string& /*tag*/,
-                  YAML::anchor_t /*anchor*/,
-                  YAML::EmitterStyle::value /*style*/) override {}
-  void OnMapEnd() override {}
-
- private:
-  YAML::Mark mark_;
-};
-
-/// Where a second document or stray text begins. Not by LoadAll: at a comma after a document's end
-/// it reads empty documents for ever.
-std::optional<YAML::Mark> SecondDocument(const std::string& yaml) {
-  std::istringstream text(yaml);
-  YAML::Parser parser(text);
-  DocumentStart start;
-  if (!parser.HandleNextDocument(start) || !parser.HandleNextDocument(start)) return std::nullopt;
-  return start.mark();
-}
-
 // ---- readers of one value ----
-
-absl::StatusOr<std::string> ReadText(const YAML::Node& value) {
-  if (value.IsNull()) return absl::InvalidArgumentError("has no value");
-  if (!value.IsScalar()) return absl::InvalidArgumentError("is no single value");
-  if (value.Scalar().empty()) return absl::InvalidArgumentError("is empty");
-  return value.Scalar();
-}
-
-/// A scalar in quotes is a text, whatever it looks like.
-bool Quoted(const YAML::Node& value) {
-  return value.Tag() == "!";
-}
-
-absl::StatusOr<std::uint64_t> ReadInteger(const YAML::Node& value,
-                                          std::uint64_t least,
-                                          std::uint64_t most) {
-  WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
-  std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (Quoted(value) || error != std::errc() || stop != end || number < least || number > most) {
-    return Want(text, absl::StrCat("an integer from ", least, " to ", most));
-  }
-  return number;
-}
 
 constexpr std::uint64_t kLeastMs = 100;
 /// Below it, the pings between daemons could not keep what timeouts.peer promises.
@@ -124,30 +45,6 @@ absl::StatusOr<std::chrono::milliseconds> ReadDuration(const YAML::Node& value,
     return Want(text, absl::StrCat("a time from ", least_ms, "ms to 3600s, as 500ms or 10s"));
   }
   return std::chrono::milliseconds(number * scale);
-}
-
-absl::StatusOr<bool> ReadBool(const YAML::Node& value) {
-  WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
-  if (Quoted(value) || (text != "true" && text != "false")) return Want(text, "true or false");
-  return text == "true";
-}
-
-absl::StatusOr<std::string> ReadOneOf(const YAML::Node& value,
-                                      const std::vector<std::string>& choices) {
-  WB_ASSIGN_OR_RETURN(std::string text, ReadText(value));
-  for (const std::string& choice : choices) {
-    if (text == choice) return text;
-  }
-  return Want(text, absl::StrJoin(choices, ", "));
-}
-
-absl::StatusOr<std::string> ReadName(const YAML::Node& value) {
-  WB_ASSIGN_OR_RETURN(std::string text, ReadText(value));
-  const bool fine = text.find_first_not_of(
-                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                        "0123456789._-") == std::string::npos;
-  if (!fine || text.size() > kMaxNodeBytes) return Want(text, "[A-Za-z0-9._-]+, at most 255 bytes");
-  return text;
 }
 
 absl::StatusOr<TcpAddress> ReadAddress(const YAML::Node& value) {
@@ -176,16 +73,7 @@ absl::Status ReadTransports(const YAML::Node& value, std::string& transports) {
   return absl::OkStatus();
 }
 
-template <typename T, typename U>
-absl::Status Assign(T& field, const absl::StatusOr<U>& read) {
-  if (read.ok()) field = static_cast<T>(*read);
-  return read.status();
-}
-
-/// What reads the value of each key, by the key's path.
-using Readers = std::map<std::string, std::function<absl::Status(const YAML::Node&)>>;
-
-Readers ReadersInto(DaemonOptions& o) {
+YamlReaders ReadersInto(DaemonOptions& o) {
   using YAML::Node;
   constexpr std::uint64_t kAny = std::numeric_limits<std::int64_t>::max();
   return {
@@ -244,56 +132,8 @@ Readers ReadersInto(DaemonOptions& o) {
   };
 }
 
-/// Walks the file's maps, gives each value to its reader, and keeps every reason to refuse it.
-class OptionsReader {
- public:
-  OptionsReader(std::string file, DaemonOptions& options)
-      : file_(std::move(file)), readers_(ReadersInto(options)) {}
-
-  void Walk(const YAML::Node& map, const std::string& path) {
-    if (!map.IsMap()) {
-      return Refuse(map, path.empty() ? "the file" : path, "is no map of keys to values");
-    }
-    std::set<std::string> seen;
-    for (const auto& pair : map) {
-      const std::string key = pair.first.IsScalar() ? pair.first.Scalar() : "?";
-      const std::string full = path.empty() ? key : absl::StrCat(path, ".", key);
-      if (!seen.insert(key).second) {
-        Refuse(pair.first, full, "is there twice");
-        continue;
-      }
-      Read(pair.first, pair.second, full);
-    }
-  }
-
-  void Refuse(const YAML::Node& at, const std::string& path, const std::string& why) {
-    reasons_.push_back(absl::StrCat(file_, ":", LineOf(at.Mark()), ": ", path, ": ", why));
-  }
-  void Refuse(const std::string& path, const std::string& why) {
-    reasons_.push_back(absl::StrCat(file_, ": ", path, ": ", why));
-  }
-  const std::vector<std::string>& reasons() const { return reasons_; }
-
- private:
-  void Read(const YAML::Node& key, const YAML::Node& value, const std::string& path) {
-    if (const auto reader = readers_.find(path); reader != readers_.end()) {
-      const absl::Status read = reader->second(value);
-      if (!read.ok()) Refuse(key, path, std::string(read.message()));
-      return;
-    }
-    const auto below = readers_.lower_bound(path + ".");
-    const bool section = below != readers_.end() && below->first.rfind(path + ".", 0) == 0;
-    if (!section) return Refuse(key, path, "is no key of this file");
-    Walk(value, path);
-  }
-
-  const std::string file_;
-  const Readers readers_;
-  std::vector<std::string> reasons_;
-};
-
 /// All of tls.{cert,key,ca} or none; without them nothing but this node is spoken to.
-void CheckTls(const DaemonOptions& options, OptionsReader& reader) {
+void CheckTls(const DaemonOptions& options, YamlFile& file) {
   std::vector<std::string> missing;
   for (const auto& [name, path] :
        {std::pair("cert", &options.tls.cert), {"key", &options.tls.key}, {"ca", &options.tls.ca}}) {
@@ -301,49 +141,49 @@ void CheckTls(const DaemonOptions& options, OptionsReader& reader) {
   }
   if (missing.empty()) return;
   if (missing.size() < 3 || !options.tls_leader_name.empty()) {
-    reader.Refuse("tls", absl::StrCat("has no ", absl::StrJoin(missing, " and no "),
-                                      ", want cert, key and ca, or no tls at all"));
+    file.Refuse("tls", absl::StrCat("has no ", absl::StrJoin(missing, " and no "),
+                                    ", want cert, key and ca, or no tls at all"));
     return;
   }
   for (const auto& [key, address] : {std::pair("leader.listen", &options.leader_listen),
                                      {"leader.address", &options.leader_address},
                                      {"control.listen", &options.control_listen}}) {
     if (!address->has_value() || IsLoopback(**address)) continue;
-    reader.Refuse(key, absl::StrCat("'", (*address)->ToString(),
-                                    "', want a loopback address (127.0.0.0/8, [::1], localhost): "
-                                    "without tls.cert, tls.key and tls.ca no other is listened on "
-                                    "or dialled"));
+    file.Refuse(key, absl::StrCat("'", (*address)->ToString(),
+                                  "', want a loopback address (127.0.0.0/8, [::1], localhost): "
+                                  "without tls.cert, tls.key and tls.ca no other is listened on "
+                                  "or dialled"));
   }
 }
 
-void CheckWhole(const DaemonOptions& options, OptionsReader& reader) {
-  if (options.node.empty()) reader.Refuse("node", "is missing, want this node's name");
+void CheckWhole(const DaemonOptions& options, YamlFile& file) {
+  if (options.node.empty()) file.Refuse("node", "is missing, want this node's name");
   if (options.data_interface.empty()) {
-    reader.Refuse("data.interface", "is missing, want the network interface that carries weights");
+    file.Refuse("data.interface", "is missing, want the network interface that carries weights");
   }
   if (options.leader_listen.has_value() == options.leader_address.has_value()) {
-    reader.Refuse("leader", options.leader_listen.has_value()
-                                ? "has listen and address, want one of them"
-                                : "has neither listen nor address, want one of them");
+    file.Refuse("leader", options.leader_listen.has_value()
+                              ? "has listen and address, want one of them"
+                              : "has neither listen nor address, want one of them");
   }
   if (options.leader_address.has_value() && options.leader_address->port == 0) {
-    reader.Refuse("leader.address", "has port 0, want the port that the leader listens on");
+    file.Refuse("leader.address", "has port 0, want the port that the leader listens on");
   }
   if (options.leader_address.has_value() && IsWildcard(*options.leader_address)) {
-    reader.Refuse("leader.address",
-                  absl::StrCat("'", options.leader_address->ToString(),
-                               "' is every address of a node, want one of the leader's"));
+    file.Refuse("leader.address",
+                absl::StrCat("'", options.leader_address->ToString(),
+                             "' is every address of a node, want one of the leader's"));
   }
   if (options.control_listen.has_value() && options.control_listen == options.leader_listen &&
       options.control_listen->port != 0) {
-    reader.Refuse("control.listen", absl::StrCat("'", options.control_listen->ToString(),
-                                                 "' is leader.listen as well, want another port"));
+    file.Refuse("control.listen", absl::StrCat("'", options.control_listen->ToString(),
+                                               "' is leader.listen as well, want another port"));
   }
   if (options.run_dir.size() > RunDir::kMaxPathBytes) {
-    reader.Refuse("run_dir", absl::StrCat("has ", options.run_dir.size(), " bytes, want at most ",
-                                          RunDir::kMaxPathBytes, " for a path of sockets"));
+    file.Refuse("run_dir", absl::StrCat("has ", options.run_dir.size(), " bytes, want at most ",
+                                        RunDir::kMaxPathBytes, " for a path of sockets"));
   }
-  CheckTls(options, reader);
+  CheckTls(options, file);
 }
 
 }  // namespace
@@ -353,21 +193,13 @@ absl::StatusOr<DaemonOptions> ParseOptions(std::string_view yaml,
                                            const std::string& default_run_dir) {
   DaemonOptions options;
   options.run_dir = default_run_dir;
-  OptionsReader reader(file, options);
-  try {
-    const std::string text(yaml);
-    if (const std::optional<YAML::Mark> second = SecondDocument(text); second.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          file, ":", LineOf(*second), ": a second document or stray text, want one document"));
-    }
-    reader.Walk(YAML::Load(text), "");
-  } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ":", LineOf(error.mark), ": is no YAML: ", error.msg));
-  }
-  if (reader.reasons().empty()) CheckWhole(options, reader);
-  if (reader.reasons().empty()) return options;
-  return absl::InvalidArgumentError(absl::StrJoin(reader.reasons(), "\n"));
+  YamlFile read(file);
+  read.Read(yaml, [&](const YAML::Node& root) {
+    read.Walk(root, "", ReadersInto(options), "this file");
+  });
+  if (read.reasons().empty()) CheckWhole(options, read);
+  WB_RETURN_IF_ERROR(read.status());
+  return options;
 }
 
 absl::StatusOr<DaemonOptions> LoadOptions(const std::string& file,
