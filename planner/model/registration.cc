@@ -266,4 +266,15 @@ std::variant<Job, Refusals> MakeJob(std::span<const Registration> registrations)
   return JobBuilder(registrations).Build();
 }
 
+Registration RegistrationOf(const Job& job, const Layout& layout) {
+  Registration registration{job.name, {}, layout};
+  std::optional<TensorId> last;
+  for (Piece& piece : registration.layout.pieces.Edit()) {  // ordered by tensor
+    if (piece.tensor != last) registration.tensors.push_back(job.tensor(piece.tensor));
+    last = piece.tensor;
+    piece.tensor = TensorId(static_cast<std::uint32_t>(registration.tensors.size() - 1));
+  }
+  return registration;
+}
+
 }  // namespace wb

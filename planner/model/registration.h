@@ -30,4 +30,8 @@ struct Registration {
 /// the same share one list of pieces in the job.
 [[nodiscard]] std::variant<Job, Refusals> MakeJob(std::span<const Registration> registrations);
 
+/// What a worker of the job registers: its layout over the tensors that its pieces name. `layout`
+/// is one of the job's.
+[[nodiscard]] Registration RegistrationOf(const Job& job, const Layout& layout);
+
 }  // namespace wb

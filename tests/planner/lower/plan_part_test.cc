@@ -1,7 +1,6 @@
 #include "planner/lower/plan_part.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,20 +17,6 @@ namespace {
 
 using test::JobBuilder;
 using test::MustSolve;
-
-// What the worker registers: its layout over the tensors that its pieces name.
-Registration RegistrationOf(const Job& job, const Layout& layout) {
-  Registration registration{job.name, {}, layout};
-  std::set<TensorId> named;
-  for (const Piece& piece : layout.pieces) named.insert(piece.tensor);
-  const std::vector<TensorId> ids(named.begin(), named.end());
-  for (const TensorId id : ids) registration.tensors.push_back(job.tensor(id));
-  for (Piece& piece : registration.layout.pieces.Edit()) {
-    piece.tensor = TensorId(static_cast<std::uint32_t>(
-        std::lower_bound(ids.begin(), ids.end(), piece.tensor) - ids.begin()));
-  }
-  return registration;
-}
 
 Job TwoEngines() {
   JobBuilder builder;
