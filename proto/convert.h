@@ -33,11 +33,11 @@ namespace wb {
 [[nodiscard]] std::variant<Registration, Refusals> RegistrationFromContents(
     const Registration& identity, std::string_view contents);
 
-/// A layout file, loaded.
+/// A job and, where it is that of a layout file, what the file says of each worker.
 struct LoadedJob {
   Job job;
-  std::vector<Registration> registrations;  // one per job.layouts, same order
-  std::vector<v1::Layout> wire;             // what each worker would register, same order
+  std::vector<Registration> registrations;  // one per job.layouts, same order; or none
+  std::vector<v1::Layout> wire;             // what each worker would register, same order; or none
 };
 
 /// A layout file's text (proto3 JSON of v1::LayoutFile; unknown fields, duplicate keys, nulls and

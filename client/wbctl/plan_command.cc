@@ -6,7 +6,6 @@
 
 #include "client/wbctl/plan/plan_json.h"
 #include "client/wbctl/plan/plan_table.h"
-#include "client/wbctl/plan/planned_job.h"
 
 namespace wb {
 namespace {
@@ -35,8 +34,9 @@ ExitCode RunPlan(const PlanOptions& options, std::ostream& out, std::ostream& er
 
 void AddPlanCommand(CLI::App& app, ExitCode& exit) {
   const auto options = std::make_shared<PlanOptions>();
-  CLI::App* command = app.add_subcommand("plan", "print the transfer plan of a layout file");
-  command->add_option("FILE", options->file, "a layout file")->required();
+  CLI::App* command =
+      app.add_subcommand("plan", "print the transfer plan of a layout or deployment file");
+  AddJobFile(*command, options->file);
   AddOutputOption(*command, options->output);
   command->add_flag("--summary", options->summary, "leave the moves out");
   command->callback([options, &exit] { exit = RunPlan(*options, std::cout, std::cerr); });

@@ -1,23 +1,24 @@
 #pragma once
 
-#include <filesystem>
 #include <iosfwd>
 
 #include <CLI/CLI.hpp>
 
 #include "client/wbctl/exit_code.h"
 #include "client/wbctl/output.h"
+#include "client/wbctl/plan/planned_job.h"
 
 namespace wb {
 
 struct PlanOptions {
-  std::filesystem::path file = {};
+  JobFile file = {};
   OutputFormat output = OutputFormat::kJson;
   bool summary = false;  // leave the moves out
 };
 
-/// Plans a layout file and prints the plan on `out`. A file that cannot be read or is refused, or a
-/// job that has no plan: every reason, one a line, on `err` (and as JSON on `out`), kRefused.
+/// Plans a layout or deployment file and prints the plan on `out`. A file that cannot be read or is
+/// refused, or a job that has no plan: every reason, one a line, on `err` (and as JSON on `out`),
+/// kRefused.
 ExitCode RunPlan(const PlanOptions& options, std::ostream& out, std::ostream& err);
 
 /// `wbctl plan FILE`. The subcommand's callback leaves its result in `exit`.

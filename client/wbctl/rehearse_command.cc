@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CommandOptions {
-  fs::path file;
+  JobFile file;
   OutputFormat output = OutputFormat::kTable;
   std::int64_t timeout_s = 120;
   bool verbose = false;
@@ -143,8 +143,9 @@ void AddFillOptions(CLI::App& command, CommandOptions& options) {
 void AddRehearseCommand(CLI::App& app, ExitCode& exit) {
   const auto options = std::make_shared<CommandOptions>();
   CLI::App* command = app.add_subcommand(
-      "rehearse", "run a layout file's daemons and workers on this machine and check every byte");
-  command->add_option("FILE", options->file, "a layout file")->required();
+      "rehearse",
+      "run a layout or deployment file's daemons and workers on this machine and check every byte");
+  AddJobFile(*command, options->file);
   AddOutputOption(*command, options->output);
   AddFillOptions(*command, *options);
   RehearsalOptions& rehearsal = options->rehearsal;

@@ -331,6 +331,43 @@ TEST_CASE("no layout file is written that would be refused", "[system]") {
   REQUIRE_THAT(job.err, Catch::Contains("job"));
 }
 
+/// Qwen3-30B-A3B in small: its heads and experts, not their sizes.
+constexpr const char* kSmallQwen = R"({
+  "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "attention_bias": false,
+  "head_dim": 8, "hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 24,
+  "num_attention_heads": 32, "num_experts": 128, "num_hidden_layers": 48,
+  "num_key_value_heads": 4, "tie_word_embeddings": false, "vocab_size": 1000 })";
+
+TEST_CASE("the first layers of a deployment are rehearsed, every element of every expert",
+          "[rehearse][deployment]") {
+  const TempFolder scratch;
+  scratch.Write("config.json", kSmallQwen);
+  const auto file = scratch.Write("d.yaml", R"(
+job: small
+model: {config: config.json, dtype: BF16}
+trainer: {framework: megatron, ranks: 2, tp: 2, pp: 1, ep: 2, etp: 1}
+rollouts: [{framework: sglang, engines: 1, tp: 4, ep: 4}]
+cluster: {nodes: 2, gpus_per_node: 2, placement: colocated, rail_gb_per_s: 50,
+          nvlink_gb_per_s: 450, pcie_gb_per_s: 55}
+)");
+  const WbctlResult result =
+      Wbctl({"rehearse", file.string(), "--layers", "2", "--versions", "2", "-o", "json"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const json versions = json::parse(result.out)["versions"];
+  REQUIRE(versions.size() == 2);
+  // Each rank of four has norms, router and its own; key heads are on a rank each.
+  constexpr std::uint64_t kAttention = (2 * 32 + 2 * 4) * 8 * 64;
+  constexpr std::uint64_t kExperts = 128 * 3 * 24 * 64;
+  constexpr std::uint64_t kOnEach = 128 * 64 + 2 * 64 + 2 * 8;
+  constexpr std::uint64_t kElements =
+      2 * (kAttention + kExperts + 4 * kOnEach) + 2 * 1000 * 64 + 4 * 64;
+  for (const json& version : versions) {
+    REQUIRE(version["verified_bytes"] == 2 * kElements);
+    REQUIRE(version["bytes_moved"] == version["bytes_planned"]);
+  }
+}
+
 /// A layout file of the given name: one of the examples, the design's, or a checkpoint's.
 std::filesystem::path NamedFile(const TempFolder& scratch, const std::string& name) {
   if (name == "gqa") return scratch.Write("gqa.json", kGqaFile);

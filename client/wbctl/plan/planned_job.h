@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <variant>
+
+#include <CLI/CLI.hpp>
 
 #include "planner/model/plan.h"
 #include "planner/model/refusal.h"
@@ -9,14 +13,23 @@
 
 namespace wb {
 
-/// A layout file's job, and the plan of it.
+/// A job and the plan of it.
 struct PlannedJob {
   LoadedJob loaded;
   Plan plan;
 };
 
-/// Reads, checks and plans a layout file; or every reason why it is refused. A file that cannot be
-/// read is refused like one that says nothing: the input is at fault, not the command.
-[[nodiscard]] std::variant<PlannedJob, Refusals> LoadPlannedJob(const std::filesystem::path& file);
+/// What is to be planned: a layout file or, by its name (*.yaml, *.yml), a deployment file.
+struct JobFile {
+  std::filesystem::path path = {};
+  std::optional<std::int64_t> layers = {};  // of a deployment's model, from its first; none: all
+};
+
+/// Adds FILE and `--layers N` to a subcommand.
+void AddJobFile(CLI::App& command, JobFile& file);
+
+/// Reads, checks and plans the file; or every reason why it is refused. A file that cannot be read
+/// is refused like one that says nothing: the input is at fault, not the command.
+[[nodiscard]] std::variant<PlannedJob, Refusals> LoadPlannedJob(const JobFile& file);
 
 }  // namespace wb

@@ -66,6 +66,12 @@ std::vector<std::size_t> Without(const std::vector<std::size_t>& workers,
   return left;
 }
 
+/// What a worker registers, made when it is needed: as its file says it, if there is a file of it.
+v1::Layout WireOf(const LoadedJob& job, std::size_t worker) {
+  return job.wire.empty() ? ToProto(RegistrationOf(job.job, job.job.layouts[worker]))
+                          : job.wire[worker];
+}
+
 }  // namespace
 
 Cluster::Cluster(const LoadedJob& job, ClusterOptions options, Supervisor supervisor)
@@ -162,7 +168,7 @@ absl::Status Cluster::StartWorker(std::size_t worker, WorkerSpec spec) {
   const fs::path stem = options_.run_directory / absl::StrCat("w", worker);
   spec.layout = stem.string() + ".layout";
   const fs::path spec_path = stem.string() + ".json";
-  WB_RETURN_IF_ERROR(WriteTextFile(spec.layout, job_.wire[worker].SerializeAsString()));
+  WB_RETURN_IF_ERROR(WriteTextFile(spec.layout, WireOf(job_, worker).SerializeAsString()));
   WB_RETURN_IF_ERROR(WriteTextFile(spec_path, ToJson(spec)));
   WB_ASSIGN_OR_RETURN(
       const std::size_t child,

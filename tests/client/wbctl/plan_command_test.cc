@@ -1,6 +1,7 @@
 #include "client/wbctl/plan_command.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ struct Printed {
 
 Printed RunOn(const std::string& text, PlanOptions options = {}) {
   const test::TempFolder scratch;
-  options.file = scratch.Write("layout.json", text);
+  options.file.path = scratch.Write("layout.json", text);
   std::ostringstream out;
   std::ostringstream err;
   const ExitCode exit = RunPlan(options, out, err);
@@ -138,9 +139,68 @@ TEST_CASE("a malformed file and a missing one are refused; both say why",
 
   std::ostringstream out;
   std::ostringstream err;
-  REQUIRE(RunPlan({.file = "/nowhere/layout.json"}, out, err) == ExitCode::kRefused);
+  REQUIRE(RunPlan({.file = {.path = "/nowhere/layout.json"}}, out, err) == ExitCode::kRefused);
   REQUIRE(err.str().find("/nowhere/layout.json") != std::string::npos);
   REQUIRE(json::parse(out.str())["refusals"][0]["kind"] == "file");
+}
+
+constexpr const char* kConfig = R"({
+  "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "attention_bias": false,
+  "head_dim": 16, "hidden_size": 64, "intermediate_size": 64, "moe_intermediate_size": 16,
+  "num_attention_heads": 4, "num_experts": 8, "num_hidden_layers": 3, "num_key_value_heads": 4,
+  "tie_word_embeddings": false, "vocab_size": 256 })";
+
+constexpr const char* kDeployment = R"(
+job: small
+model: {config: model/config.json, dtype: BF16}
+trainer: {framework: megatron, ranks: 2, tp: 2, pp: 1, ep: 2, etp: 1}
+rollouts: [{framework: sglang, engines: 1, tp: 4, ep: 4}]
+cluster: {nodes: 2, gpus_per_node: 4, placement: disjoint, rail_gb_per_s: 50,
+          nvlink_gb_per_s: 450, pcie_gb_per_s: 55}
+)";
+
+// Plans a deployment file beside its model's config.
+Printed RunDeployment(const std::string& name, PlanOptions options) {
+  const test::TempFolder scratch;
+  std::filesystem::create_directory(scratch.File("model"));
+  scratch.Write("model/config.json", kConfig);
+  options.file.path = scratch.Write(name, kDeployment);
+  std::ostringstream out;
+  std::ostringstream err;
+  const ExitCode exit = RunPlan(options, out, err);
+  return {exit, out.str(), err.str()};
+}
+
+TEST_CASE("a deployment file is planned with the config that it names", "[wbctl][plan]") {
+  const Printed printed = RunDeployment("d.yaml", {.summary = true});
+  REQUIRE(printed.exit == ExitCode::kDone);
+  const json summary = json::parse(printed.out)["summary"];
+  // A layer has q, k, v, o of 64 x 64, 8 experts of 3 x 16 x 64; all once.
+  constexpr std::uint64_t kLayer = (4 * 64 * 64 + 8 * 3 * 16 * 64) * 2;
+  constexpr std::uint64_t kRouterAndNorms = (8 * 64 + 2 * 64 + 2 * 16) * 2;  // on 4 ranks
+  constexpr std::uint64_t kOutside = 2 * 256 * 64 * 2 + 4 * 64 * 2;
+  REQUIRE(summary["bytes"] == 3 * (kLayer + 4 * kRouterAndNorms) + kOutside);
+  REQUIRE(summary["unused"].empty());
+
+  const Printed one = RunDeployment("d.yml", {.file = {.layers = 1}, .summary = true});
+  REQUIRE(json::parse(one.out)["summary"]["bytes"] == kLayer + 4 * kRouterAndNorms + kOutside);
+}
+
+TEST_CASE("a deployment that is wrong, or lacks its config, is refused with the reason",
+          "[wbctl][plan][refused]") {
+  const test::TempFolder scratch;
+  const auto refused = [&](const std::string& name, const std::string& text) {
+    std::ostringstream out;
+    std::ostringstream err;
+    REQUIRE(RunPlan({.file = {.path = scratch.Write(name, text)}}, out, err) == ExitCode::kRefused);
+    return err.str();
+  };
+  REQUIRE(refused("d.yaml", kDeployment).find("model/config.json") != std::string::npos);
+  REQUIRE(refused("e.yaml", "job: [").find("e.yaml") != std::string::npos);
+  const Printed layers = RunOn(test::kGqaFile, {.file = {.layers = 1}});
+  REQUIRE(layers.exit == ExitCode::kRefused);
+  REQUIRE(layers.err.find("is a layout file, want a deployment file (*.yaml)") !=
+          std::string::npos);
 }
 
 TEST_CASE("output that cannot be written is a failure", "[wbctl][plan]") {
@@ -148,7 +208,7 @@ TEST_CASE("output that cannot be written is a failure", "[wbctl][plan]") {
   std::ostringstream out;
   out.setstate(std::ios::badbit);
   std::ostringstream err;
-  REQUIRE(RunPlan({.file = scratch.Write("l.json", test::kGqaFile)}, out, err) ==
+  REQUIRE(RunPlan({.file = {.path = scratch.Write("l.json", test::kGqaFile)}}, out, err) ==
           ExitCode::kFailed);
   REQUIRE(err.str().find("standard output") != std::string::npos);
 }
