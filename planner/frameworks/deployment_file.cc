@@ -51,6 +51,7 @@ std::function<absl::Status(const Node&)> Choice(
     T& field, const std::array<std::pair<const char*, T>, kCount>& choices) {
   return [&field, choices](const Node& value) -> absl::Status {
     std::vector<std::string> names;
+    names.reserve(kCount);
     for (const auto& choice : choices) names.emplace_back(choice.first);
     WB_ASSIGN_OR_RETURN(const std::string name, ReadOneOf(value, names));
     for (const auto& [known, of_field] : choices) {

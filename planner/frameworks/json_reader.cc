@@ -95,11 +95,10 @@ bool JsonReader::Flag(const std::string& key, std::optional<bool> fallback) {
 }
 
 std::string JsonReader::Text(const std::string& key) {
-  if (!Lacks(key) && object_[key].is_string() && object_[key] != "") {
-    return object_[key].get<std::string>();
-  }
-  Refuse(key, "a text");
-  return "";
+  std::string text;
+  if (!Lacks(key) && object_[key].is_string()) text = object_[key].get<std::string>();
+  if (text.empty()) Refuse(key, "a text");
+  return text;
 }
 
 std::string JsonReader::OnlyText(const std::string& key) {

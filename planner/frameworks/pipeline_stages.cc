@@ -30,32 +30,50 @@ PipelineStages InOrder(const std::vector<std::int64_t>& counts, std::int64_t pp)
 
 // ---- an explicit layout ----
 
-// Writes repetitions out: "(tt|)*2" and "t*3". nullopt where it is none or too long.
-std::optional<std::string> WrittenOut(std::string_view text) {
+// The number after a '*' at `i`, which moves behind it; 1 where there is none.
+std::optional<std::size_t> TimesAt(std::string_view text, std::size_t& i) {
+  if (i == text.size() || text[i] != '*') return 1;
+  std::size_t times = 0;
+  const auto [stop, error] = std::from_chars(text.data() + i + 1, text.data() + text.size(), times);
+  if (error != std::errc() || times > kMaxLayoutBytes) return std::nullopt;
+  i = static_cast<std::size_t>(stop - text.data());
+  return times;
+}
+
+// Appends `unit` so often; false where that is too long.
+bool Repeat(const std::string& unit, std::size_t times, std::string& out) {
+  if (unit.size() * times > kMaxLayoutBytes - out.size()) return false;
+  for (std::size_t n = 0; n < times; ++n) out += unit;
+  return true;
+}
+
+// Writes "t*3" out. nullopt where it is none or too long.
+std::optional<std::string> WithoutStars(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
-    std::string unit(1, text[i++]);
-    if (unit == "(") {
-      const std::size_t close = text.find(')', i);
-      if (close == text.npos) return std::nullopt;
-      const std::optional<std::string> inner = WrittenOut(text.substr(i, close - i));
-      if (!inner.has_value()) return std::nullopt;
-      unit = *inner;
-      i = close + 1;
-      if (i == text.size() || text[i] != '*') return std::nullopt;
-    }
-    std::size_t times = 1;
-    if (i < text.size() && text[i] == '*') {
-      const char* end = text.data() + text.size();
-      const auto [stop, error] = std::from_chars(text.data() + i + 1, end, times);
-      if (error != std::errc()) return std::nullopt;
-      i = static_cast<std::size_t>(stop - text.data());
-    }
-    if (times > kMaxLayoutBytes || unit.size() * times > kMaxLayoutBytes - out.size()) {
-      return std::nullopt;
-    }
-    for (std::size_t n = 0; n < times; ++n) out += unit;
+    const std::string unit(1, text[i++]);
+    const std::optional<std::size_t> times = TimesAt(text, i);
+    if (!times.has_value() || !Repeat(unit, *times, out)) return std::nullopt;
   }
+  return out;
+}
+
+// Writes "(tt|)*2" and "t*3" out. nullopt where it is none or too long.
+std::optional<std::string> WrittenOut(std::string_view text) {
+  std::string out;
+  for (std::size_t open = text.find('('); open != text.npos; open = text.find('(')) {
+    const std::size_t close = text.find(')', open);
+    if (close == text.npos) return std::nullopt;
+    const std::optional<std::string> before = WithoutStars(text.substr(0, open));
+    const std::optional<std::string> unit = WithoutStars(text.substr(open + 1, close - open - 1));
+    std::size_t end = close + 1;
+    const std::optional<std::size_t> times = TimesAt(text, end);
+    const bool repeated = end > close + 1 && before.has_value() && unit.has_value();
+    if (!repeated || !Repeat(*before, 1, out) || !Repeat(*unit, *times, out)) return std::nullopt;
+    text.remove_prefix(end);
+  }
+  const std::optional<std::string> rest = WithoutStars(text);
+  if (!rest.has_value() || !Repeat(*rest, 1, out)) return std::nullopt;
   return out;
 }
 

@@ -1,9 +1,9 @@
 #include "planner/frameworks/vllm_layout.h"
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +25,7 @@ EngineParts PartsOf(const VllmLayout& vllm) {
           .head = tp,
           .dense = tp,
           .shared_experts = tp,
-          .expert_rows = {"dp x tp without ep", RowParts(vllm)}};
+          .expert_rows = {"dp x tp", RowParts(vllm)}};
 }
 
 // Experts that do not divide over the group go to its first ranks, one each.
@@ -51,56 +51,75 @@ void CheckStages(const HfConfig& config, const VllmLayout& vllm, SizeChecks& che
   }
 }
 
-}  // namespace
-
-PipelineStages VllmStages(std::int64_t layers, std::int64_t pp) {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(pp), layers / pp);
-  for (std::int64_t i = 0; i < layers % pp; ++i)
-    ++counts[counts.size() - 2 - static_cast<std::size_t>(i)];
-  return StagesOf(counts);
-}
-
-std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const VllmLayout& vllm) {
-  const HfConfig& config = model.config();
-  SizeChecks checks;
+void CheckSizes(const HfConfig& config, const VllmLayout& vllm, SizeChecks& checks) {
   CheckEngine(config, PartsOf(vllm), checks);
   CheckStages(config, vllm, checks);
   const std::int64_t size = vllm.dp * vllm.pp * vllm.tp;  // of at most 2^16 each
   if (size > static_cast<std::int64_t>(kMaxWorkers)) {
     checks.Refuse("dp x pp x tp", size, absl::StrCat("want at most ", kMaxWorkers));
   }
-  if (vllm.ep && config.experts == 0)
+  if (vllm.ep && config.experts == 0) {
     checks.Refuse("expert_parallel", 1, "want 0: the model has no experts");
+  }
+}
+
+// What tells a rank's layout from another's: without experts, not its replica.
+struct Place {
+  std::int64_t d = 0;
+  std::int64_t p = 0;
+  std::int64_t t = 0;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+std::vector<Place> PlacesOf(const HfConfig& config, const VllmLayout& vllm) {
+  std::vector<Place> places;
+  for (std::int64_t r = 0; r < vllm.dp * vllm.pp * vllm.tp; ++r) {
+    const std::int64_t d = config.experts > 0 ? r / (vllm.pp * vllm.tp) : 0;
+    places.push_back({d, r / vllm.tp % vllm.pp, r % vllm.tp});
+  }
+  return places;
+}
+
+Layout LayOutPlace(const ModelTensors& model,
+                   const VllmLayout& vllm,
+                   const PipelineStages& stages,
+                   const Place& place) {
+  const Share tp{vllm.tp, place.t};
+  const std::int64_t flat = place.d * vllm.tp + place.t;
+  const auto experts = [&](std::int64_t /*layer*/) {
+    return ExpertsOf(model.config().experts, vllm.ep ? vllm.dp * vllm.tp : 1, vllm.ep ? flat : 0);
+  };
+  return LayOutEngineRank(model, {.layers = stages[static_cast<std::size_t>(place.p)].front(),
+                                  .embedding = place.p == 0,
+                                  .head = place.p + 1 == vllm.pp,
+                                  .attention = tp,
+                                  .embedding_rows = tp,
+                                  .head_rows = tp,
+                                  .dense = tp,
+                                  .shared_experts = tp,
+                                  .expert_rows = {RowParts(vllm), flat % RowParts(vllm)},
+                                  .experts = experts,
+                                  .fused_qkv_a = "fused_qkv_a_proj"});
+}
+
+}  // namespace
+
+PipelineStages VllmStages(std::int64_t layers, std::int64_t pp) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(pp), layers / pp);
+  const auto last = counts.end() - 1;
+  for (std::int64_t i = 1; i <= layers % pp; ++i) ++*(last - i);
+  return StagesOf(counts);
+}
+
+std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const VllmLayout& vllm) {
+  const HfConfig& config = model.config();
+  SizeChecks checks;
+  CheckSizes(config, vllm, checks);
   if (!checks.refusals().empty()) return checks.refusals();
   const PipelineStages stages =
       vllm.pp_layers.empty() ? VllmStages(config.layers, vllm.pp) : StagesOf(vllm.pp_layers);
-  // Rank (d, p, t); what d does not matter for is the same for all.
-  const bool by_d = config.experts > 0;
-  std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> ranks;
-  for (std::int64_t d = 0; d < vllm.dp; ++d) {
-    for (std::int64_t p = 0; p < vllm.pp; ++p) {
-      for (std::int64_t t = 0; t < vllm.tp; ++t) ranks.emplace_back(by_d ? d : 0, p, t);
-    }
-  }
-  return MakeRanks(ranks, [&](const auto& rank) {
-    const auto [d, p, t] = rank;
-    const Share tp{vllm.tp, t};
-    const std::int64_t flat = d * vllm.tp + t;
-    const std::vector<std::int64_t> experts =
-        ExpertsOf(config.experts, vllm.ep ? vllm.dp * vllm.tp : 1, vllm.ep ? flat : 0);
-    return LayOutEngineRank(model,
-                            {.layers = stages[static_cast<std::size_t>(p)].front(),
-                             .embedding = p == 0,
-                             .head = p + 1 == vllm.pp,
-                             .attention = tp,
-                             .embedding_rows = tp,
-                             .head_rows = tp,
-                             .dense = tp,
-                             .shared_experts = tp,
-                             .expert_rows = {RowParts(vllm), flat % RowParts(vllm)},
-                             .experts = [&experts](std::int64_t /*layer*/) { return experts; },
-                             .fused_qkv_a = "fused_qkv_a_proj"});
-  });
+  return MakeRanks(PlacesOf(config, vllm),
+                   [&](const Place& place) { return LayOutPlace(model, vllm, stages, place); });
 }
 
 }  // namespace wb

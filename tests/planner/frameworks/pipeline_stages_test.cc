@@ -160,7 +160,8 @@ TEST_CASE("a layout that is none, or of another model, is refused with the reaso
   CHECK(refused("Et|t|ttL") ==
         "pipeline_layout is \"Et|t|ttL\", which has 3 stages, want a multiple of pp (2)");
   CHECK(refused("E(tt|ttL") == "pipeline_layout is \"E(tt|ttL\", " + none);
-  CHECK(refused("E((t)*2|ttL") == "pipeline_layout is \"E((t)*2|ttL\", " + none);
+  CHECK(refused("E((t)*2|ttL") ==
+        "pipeline_layout is \"E((t)*2|ttL\", which has '(', want E, t, L and | alone");
   CHECK(refused("Et*99999999999999999999|L") ==
         "pipeline_layout is \"Et*99999999999999999999|L\", " + none);
   CHECK(refused("E(t*1000000)*1000000|L") ==
