@@ -12,6 +12,18 @@ namespace {
 // A fraction of a second. Jobs with so many parts that this ends the work are even without it.
 constexpr std::size_t kMaxLooks = 20'000'000;
 
+// The rows of `part` that come closest to `bytes`, rounded up, and leave parts that are large
+// enough; 0 when it may not be split.
+std::int64_t RowsNear(const SentPart& part, std::uint64_t bytes) {
+  if (part.bytes() < 2 * kMinPartBytes) return 0;
+  const auto rows_of = [&](std::uint64_t count) {
+    return static_cast<std::int64_t>((count + part.row_bytes - 1) / part.row_bytes);
+  };
+  const std::int64_t least = rows_of(kMinPartBytes);
+  const std::int64_t most = part.hi - part.lo - least;
+  return least > most ? 0 : std::clamp(rows_of(bytes), least, most);
+}
+
 }  // namespace
 
 Balancer::Balancer(std::span<const Holders> holders,
@@ -33,8 +45,9 @@ std::vector<SentPart> Balancer::Run(std::uint64_t target) && {
     if (NearTarget(load_[from], target)) break;
     std::optional<Step> step = BestGift(from, target);
     if (!step.has_value()) step = BestExchange(from);
+    if (!step.has_value()) step = BestChain(from, target);
     if (!step.has_value()) break;
-    Apply(*step);
+    for (const Hop& hop : step->hops) Apply(hop);
   }
   return std::move(parts_);
 }
@@ -52,28 +65,27 @@ std::optional<std::uint32_t> Balancer::Lightest(std::uint32_t holders, std::uint
   return lightest;
 }
 
-// How many rows of `part` to give so that the sender or the receiver comes to the target, or, where
-// the receiver has no room below it, both to the same load; 0 when the part may not be split.
+// How much to give so that the sender or the receiver comes to the target, or, where the receiver
+// has no room below it, both to the same load.
+std::uint64_t Balancer::BytesToGive(std::uint32_t from,
+                                    std::uint32_t to,
+                                    std::uint64_t target) const {
+  const std::uint64_t half = (load_[from] - load_[to]) / 2;
+  const std::uint64_t room = target - std::min(load_[to], target);
+  return std::min(load_[from] - target, room >= kMinPartBytes ? room : half);
+}
+
+// 0 when the part may not be split.
 std::int64_t Balancer::RowsToGive(const SentPart& part,
                                   std::uint32_t to,
                                   std::uint64_t target) const {
-  if (part.bytes() < 2 * kMinPartBytes || load_[to] >= load_[part.sender]) return 0;
-  const std::uint64_t half = (load_[part.sender] - load_[to]) / 2;
-  const std::uint64_t room = target - std::min(load_[to], target);
-  const std::uint64_t give =
-      std::min(load_[part.sender] - target, room >= kMinPartBytes ? room : half);
-  const auto rows_of = [&](std::uint64_t bytes) {
-    return static_cast<std::int64_t>((bytes + part.row_bytes - 1) / part.row_bytes);
-  };
-  const std::int64_t least = rows_of(kMinPartBytes);
-  const std::int64_t most = part.hi - part.lo - least;
-  return least > most ? 0 : std::clamp(rows_of(give), least, most);
+  if (load_[to] >= load_[part.sender]) return 0;
+  return RowsNear(part, BytesToGive(part.sender, to, target));
 }
 
-// A step counts that leaves the fuller of its two ends below what the sender has now.
-void Balancer::Consider(const Step& step, std::optional<Step>& best) const {
-  const std::uint64_t now = best.has_value() ? best->load_after : load_[parts_[step.part].sender];
-  if (step.load_after < now) best = step;
+// A step counts that leaves all whose load it changes below what the sender has now.
+void Balancer::Consider(Step step, std::uint32_t from, std::optional<Step>& best) const {
+  if (step.load_after < (best.has_value() ? best->load_after : load_[from])) best = std::move(step);
 }
 
 std::optional<Balancer::Step> Balancer::BestGift(std::uint32_t from, std::uint64_t target) {
@@ -91,7 +103,7 @@ std::optional<Balancer::Step> Balancer::BestGift(std::uint32_t from, std::uint64
     const std::uint64_t bytes = static_cast<std::uint64_t>(rows) * part.row_bytes;
     // Anything below the target is as good as the target.
     const std::uint64_t after = std::max({load_[from] - bytes, load_[receiver] + bytes, target});
-    Consider({number, receiver, rows, std::nullopt, after}, best);
+    Consider({{{number, receiver, rows}}, after}, from, best);
   };
   // Whole parts first: of two steps as good, the one that splits nothing.
   for (const std::uint32_t part : of_sender_[from]) consider(part, true);
@@ -135,10 +147,72 @@ void Balancer::ConsiderExchanges(std::uint32_t from,
     const std::uint64_t in = parts_[theirs[j]].bytes();
     if (out > in) {
       const std::uint64_t after = std::max(load_[from] - (out - in), load_[with] + (out - in));
-      Consider({mine[i], with, part.hi - part.lo, theirs[j], after}, best);
+      const SentPart& back = parts_[theirs[j]];
+      Consider({{{mine[i], with, part.hi - part.lo}, {theirs[j], from, back.hi - back.lo}}, after},
+               from, best);
     }
     (out > in + half ? j : i) += 1;
   }
+}
+
+// Of the shortest chains to each sender, the best.
+std::optional<Balancer::Step> Balancer::BestChain(std::uint32_t from, std::uint64_t target) {
+  const std::vector<std::optional<Link>> links = Links(from);
+  std::optional<Step> best;
+  for (std::uint32_t end = 0; end < links.size(); ++end) {
+    if (!links[end].has_value() || load_[end] >= load_[from]) continue;
+    std::optional<Step> chain = Chain(links, from, end, target);
+    if (chain.has_value()) Consider(*std::move(chain), from, best);
+  }
+  return best;
+}
+
+// Breadth first over whom a sender may give rows to. Of the parts that a link could give, the one
+// of most bytes.
+std::vector<std::optional<Balancer::Link>> Balancer::Links(std::uint32_t from) {
+  std::vector<std::optional<Link>> links(load_.size());
+  std::vector<std::uint32_t> reached{from};
+  for (std::size_t at = 0; at < reached.size() && looks_ < kMaxLooks; ++at) {
+    const std::uint32_t giver = reached[at];
+    for (const std::uint32_t number : of_sender_[giver]) {
+      const SentPart& part = parts_[number];
+      looks_ += part.bytes() < 2 * kMinPartBytes ? 1 : holders_[part.holders].size();
+      if (part.bytes() < 2 * kMinPartBytes) continue;
+      for (const std::uint32_t holder : holders_[part.holders]) {
+        std::optional<Link>& link = links[holder];
+        if (holder == from) continue;
+        if (!link.has_value()) reached.push_back(holder);
+        if (!link.has_value() ||
+            (link->from == giver && parts_[link->part].bytes() < part.bytes())) {
+          link = Link{giver, number};
+        }
+      }
+    }
+  }
+  return links;
+}
+
+// Each gives on what it gets, to within a row.
+std::optional<Balancer::Step> Balancer::Chain(std::span<const std::optional<Link>> links,
+                                              std::uint32_t from,
+                                              std::uint32_t end,
+                                              std::uint64_t target) const {
+  Step chain;
+  const std::uint64_t wanted = BytesToGive(from, end, target);
+  std::uint64_t taken = 0;  // by the one behind
+  for (std::uint32_t at = end; at != from; at = links[at]->from) {
+    const SentPart& part = parts_[links[at]->part];
+    const std::int64_t rows = RowsNear(part, wanted);
+    if (rows == 0) return std::nullopt;
+    const std::uint64_t bytes = static_cast<std::uint64_t>(rows) * part.row_bytes;
+    chain.hops.push_back({links[at]->part, at, rows});
+    // Who gives on what it gets may be as full as the first.
+    if (bytes > taken) chain.load_after = std::max(chain.load_after, load_[at] + bytes - taken);
+    taken = bytes;
+  }
+  // Anything below the target is as good as the target.
+  chain.load_after = std::max({chain.load_after, load_[from] - taken, target});
+  return chain;
 }
 
 void Balancer::Transfer(std::uint32_t part, std::uint32_t to) {
@@ -150,19 +224,18 @@ void Balancer::Transfer(std::uint32_t part, std::uint32_t to) {
   of_sender_[to].push_back(part);
 }
 
-void Balancer::Apply(const Step& step) {
-  if (step.back.has_value()) Transfer(*step.back, parts_[step.part].sender);
-  if (step.rows == parts_[step.part].hi - parts_[step.part].lo) {
-    Transfer(step.part, step.to);
+void Balancer::Apply(const Hop& hop) {
+  if (hop.rows == parts_[hop.part].hi - parts_[hop.part].lo) {
+    Transfer(hop.part, hop.to);
     return;
   }
-  SentPart given = parts_[step.part];
-  parts_[step.part].hi -= step.rows;
-  given.lo = parts_[step.part].hi;
-  given.sender = step.to;
-  load_[parts_[step.part].sender] -= given.bytes();
-  load_[step.to] += given.bytes();
-  of_sender_[step.to].push_back(static_cast<std::uint32_t>(parts_.size()));
+  SentPart given = parts_[hop.part];
+  parts_[hop.part].hi -= hop.rows;
+  given.lo = parts_[hop.part].hi;
+  given.sender = hop.to;
+  load_[parts_[hop.part].sender] -= given.bytes();
+  load_[hop.to] += given.bytes();
+  of_sender_[hop.to].push_back(static_cast<std::uint32_t>(parts_.size()));
   parts_.push_back(given);
 }
 

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 namespace wb {
 
 /// A slice is never split into parts smaller than this.
@@ -30,8 +32,10 @@ struct SentPart {
 };
 
 /// Lowers the most loaded sender step by step: gives one of its parts, or some rows of it, to
-/// another holder, or exchanges two parts, as long as that lowers it and it is not near `target`,
-/// and for a bounded number of looks at parts. Deterministic. Used once, by Route.
+/// another holder; exchanges two parts; or has it give rows to one that gives as much on to a
+/// third, and so forth, where those that hold what it has are full themselves. Goes on as long as
+/// that lowers it and it is not near `target`, for a bounded number of looks at parts.
+/// Deterministic. Used once, by Route.
 class Balancer {
  public:
   /// `load`: what each sender carries besides the parts, bytes.
@@ -42,23 +46,37 @@ class Balancer {
   std::vector<SentPart> Run(std::uint64_t target) &&;
 
  private:
-  // Moves `rows` rows of part `part` to `to`; if `back` is a part, it comes in exchange.
-  struct Step {
+  // Moves `rows` rows of part `part` to `to`.
+  struct Hop {
     std::uint32_t part = 0;
     std::uint32_t to = 0;
     std::int64_t rows = 0;
-    std::optional<std::uint32_t> back;
-    std::uint64_t load_after = 0;  // of the fuller of the two senders
+  };
+  struct Step {
+    absl::InlinedVector<Hop, 2> hops;  // each of another part
+    std::uint64_t load_after = 0;      // of the fullest whose load it changes
+  };
+  // From which sender, and by giving rows of which part, a chain comes to a sender.
+  struct Link {
+    std::uint32_t from = 0;
+    std::uint32_t part = 0;
   };
   std::uint32_t Fullest() const;
   std::optional<Step> BestGift(std::uint32_t from, std::uint64_t target);
   std::optional<Step> BestExchange(std::uint32_t from);
-  void Consider(const Step& step, std::optional<Step>& best) const;
+  std::optional<Step> BestChain(std::uint32_t from, std::uint64_t target);
+  std::vector<std::optional<Link>> Links(std::uint32_t from);
+  std::optional<Step> Chain(std::span<const std::optional<Link>> links,
+                            std::uint32_t from,
+                            std::uint32_t end,
+                            std::uint64_t target) const;
+  void Consider(Step step, std::uint32_t from, std::optional<Step>& best) const;
   void ConsiderExchanges(std::uint32_t from, std::uint32_t with, std::optional<Step>& best);
   std::optional<std::uint32_t> Lightest(std::uint32_t holders, std::uint32_t but) const;
+  std::uint64_t BytesToGive(std::uint32_t from, std::uint32_t to, std::uint64_t target) const;
   std::int64_t RowsToGive(const SentPart& part, std::uint32_t to, std::uint64_t target) const;
   std::vector<std::uint32_t> Movable(std::uint32_t owner, std::uint32_t other) const;
-  void Apply(const Step& step);
+  void Apply(const Hop& hop);
   void Transfer(std::uint32_t part, std::uint32_t to);
 
   std::span<const Holders> holders_;
