@@ -36,6 +36,8 @@ struct Tie {
 /// planner/solve/bound.h for the argument. Each worker has one NIC; moves inside a node are free.
 struct Bounds {
   std::uint64_t direct = 0;
+  std::uint64_t fan_out =
+      0;  // if rollouts may pass on what they received; planner/solve/fan_out_bound.h
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 

@@ -11,6 +11,7 @@
 
 #include "planner/solve/balance.h"
 #include "planner/solve/bound.h"
+#include "planner/solve/fan_out_bound.h"
 #include "planner/solve/water_filling.h"
 
 namespace wb {
@@ -81,6 +82,7 @@ class Router {
 
   void Run() && {
     plan_.bounds.direct = std::max(LeastEgress(), MostIngress());
+    plan_.bounds.fan_out = FanOutBound(plan_, rows_, senders_.size());
     const std::uint64_t most = Deal(false);
     Deal(true);
     for (PlanGroup& group : plan_.groups) {
