@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,8 @@ struct Tie {
 /// planner/solve/bound.h for the argument. Each worker has one NIC; moves inside a node are free.
 struct Bounds {
   std::uint64_t direct = 0;
-  std::uint64_t fan_out =
-      0;  // if rollouts may pass on what they received; planner/solve/fan_out_bound.h
+  /// If rollouts may pass on what they have received; see planner/solve/fan_out_bound.h.
+  std::uint64_t fan_out = 0;
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
@@ -86,11 +87,14 @@ struct PlanReceiver {
   friend bool operator==(const PlanReceiver&, const PlanReceiver&) = default;
 };
 
-/// Bytes of a pool's slices to one group that one member sends.
+/// Bytes of a pool's slices to one group that one member sends; or, where `relay` (index into
+/// Plan::groups) is set, that each receiver gets from the one of that group with its turn, which
+/// has them by the same plan: `src` then says nothing.
 struct Quota {
   std::uint32_t pool = 0;
   WorkerIndex src;
   std::uint64_t bytes = 0;
+  std::optional<std::uint32_t> relay;
   friend bool operator==(const Quota&, const Quota&) = default;
 };
 
@@ -126,6 +130,7 @@ struct Plan {
   std::uint64_t intra_node_bytes = 0;      // of moves whose workers share a node
   std::uint64_t max_egress_bytes = 0;      // most bytes out of one worker's NIC
   std::uint64_t max_ingress_bytes = 0;     // most bytes into one worker's NIC
+  bool fan_out = false;                    // rollouts may pass on what they have received
   Bounds bounds;
   std::vector<Tie> ties;  // ordered by alias
   std::vector<TensorId> unused;
@@ -133,7 +138,7 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 
   /// The bound for the features in force.
-  std::uint64_t bound_bytes() const { return bounds.direct; }
+  std::uint64_t bound_bytes() const { return fan_out ? bounds.fan_out : bounds.direct; }
   /// The most that one NIC carries in one direction.
   std::uint64_t max_nic_bytes() const { return std::max(max_egress_bytes, max_ingress_bytes); }
   /// nullptr when the source box is not split.

@@ -23,14 +23,14 @@ class Row {
     }
   }
 
-  /// Who sends next, and how much at most.
+  /// Whose quota the next bytes are of, and how many are left of it.
   struct Turn {
-    WorkerIndex src;
+    const Quota* quota = nullptr;
     std::uint64_t bytes = 0;
   };
   Turn Next(std::uint32_t pool) {
     while (left_[pool] == 0) left_[pool] = quotas_[++next_[pool]].bytes;
-    return {quotas_[next_[pool]].src, left_[pool]};
+    return {&quotas_[next_[pool]], left_[pool]};
   }
   void Take(std::uint32_t pool, std::uint64_t bytes) { left_[pool] -= bytes; }
 
@@ -45,6 +45,25 @@ std::vector<const PlanReceiver*> ByTurn(const PlanGroup& group) {
   for (const PlanReceiver& receiver : group.receivers) order[receiver.turn] = &receiver;
   return order;
 }
+
+// Which worker of another group has which turn.
+class RelayTurns {
+ public:
+  explicit RelayTurns(const Plan& plan) : plan_(plan) {}
+  WorkerIndex WorkerOf(std::uint32_t group, std::uint32_t turn) {
+    const auto [known, fresh] = turns_.try_emplace(group);
+    if (fresh) {
+      for (const PlanReceiver* receiver : ByTurn(plan_.groups[group])) {
+        known->second.push_back(receiver->worker);
+      }
+    }
+    return known->second[turn];
+  }
+
+ private:
+  const Plan& plan_;
+  std::map<std::uint32_t, std::vector<WorkerIndex>> turns_;
+};
 
 // What parts may be joined within: one landing, out of one piece of the sender.
 struct JoinGroup {
@@ -106,10 +125,7 @@ class MoveMaker {
       moves_.push_back({part.src, part.dst, tensor_, part.box(), part.bytes()});
       return;
     }
-    const auto holder = std::lower_bound(source->holders.begin(), source->holders.end(), part.src);
-    const std::uint32_t piece =
-        source->pieces[static_cast<std::size_t>(holder - source->holders.begin())];
-    joinable_[{part.slice->landing, part.src, piece}].push_back(part.box());
+    joinable_[{part.slice->landing, part.src, PieceOf(*source, part)}].push_back(part.box());
   }
 
   std::vector<Move> Take() && {
@@ -118,6 +134,13 @@ class MoveMaker {
   }
 
  private:
+  // A relay has what it sends where it landed.
+  static std::uint32_t PieceOf(const SplitSource& source, const SlicePart& part) {
+    if (part.relayed) return 0;
+    const auto holder = std::lower_bound(source.holders.begin(), source.holders.end(), part.src);
+    return source.pieces[static_cast<std::size_t>(holder - source.holders.begin())];
+  }
+
   // The last tensor's moves are whole: joins them, and puts them in order.
   void Finish() {
     for (auto& [group, boxes] : joinable_) {
@@ -180,6 +203,7 @@ void ForEachPart(const Plan& plan,
                  const PlanGroup& group,
                  absl::FunctionRef<void(const SlicePart&)> visit) {
   Row row(plan, group);
+  RelayTurns relays(plan);
   for (const PlanReceiver* receiver : ByTurn(group)) {
     const Demand& demand = plan.demands[receiver->demand];
     for (std::uint32_t i = demand.begin; i < demand.end; ++i) {
@@ -192,7 +216,10 @@ void ForEachPart(const Plan& plan,
         const std::int64_t rows =
             std::min(slice.box.hi()[0] - lo, static_cast<std::int64_t>(turn.bytes / row_bytes));
         row.Take(pool, static_cast<std::uint64_t>(rows) * row_bytes);
-        visit({&slice, turn.src, receiver->worker, lo, lo + rows});
+        const bool relayed = turn.quota->relay.has_value();
+        const WorkerIndex src =
+            relayed ? relays.WorkerOf(*turn.quota->relay, receiver->turn) : turn.quota->src;
+        visit({&slice, src, receiver->worker, lo, lo + rows, relayed});
         lo += rows;
       }
     }

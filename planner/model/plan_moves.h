@@ -17,6 +17,7 @@ struct SlicePart {
   WorkerIndex dst;
   std::int64_t lo = 0;
   std::int64_t hi = 0;
+  bool relayed = false;  // by a receiver of another group
 
   std::uint64_t bytes() const {
     return slice->bytes / static_cast<std::uint64_t>(slice->box.extent(0)) *

@@ -87,7 +87,7 @@ class Hashes {
       const std::uint32_t pool = group.quotas[begin].pool;
       row.Add(pools_[pool]);
       for (; begin < group.quotas.size() && group.quotas[begin].pool == pool; ++begin) {
-        row.Add(workers_[group.quotas[begin].src.value()]);
+        AddSource(group.quotas[begin], row);
         row.Add(group.quotas[begin].bytes);
       }
       rows.push_back(row.digest());
@@ -102,6 +102,19 @@ class Hashes {
   }
 
  private:
+  void AddSource(const Quota& quota, Hasher& row) const {
+    if (!quota.relay.has_value()) {
+      row.Add(workers_[quota.src.value()]);
+      return;
+    }
+    row.Add(0);
+    std::vector<std::uint64_t> by_turn(plan_.groups[*quota.relay].receivers.size());
+    for (const PlanReceiver& receiver : plan_.groups[*quota.relay].receivers) {
+      by_turn[receiver.turn] = workers_[receiver.worker.value()];
+    }
+    for (const std::uint64_t worker : by_turn) row.Add(worker);
+  }
+
   std::uint64_t OfPool(const Pool& pool) const {
     Hasher hasher;
     hasher.Add(pool.local ? 1 : 0);

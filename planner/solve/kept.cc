@@ -39,8 +39,9 @@ class Keeper {
       PlanGroup& group = plan.groups[g];
       const PlanGroup* before = previous_.plan.FindGroup(group.name);
       if (before == nullptr || !SameTies(before->ties, group.ties)) continue;
-      kept[g] = SameWorkers(Role::kRollout, group.name) && TakeOver(*before, pools, group);
+      kept[g] = SameWorkers(Role::kRollout, group.name) && TakeOver(*before, pools, plan, group);
     }
+    DropRelayless(plan, kept);
     return kept;
   }
 
@@ -114,15 +115,42 @@ class Keeper {
     return matches;
   }
 
-  // False, and nothing done, when a pool is not in the plan.
+  // A group is kept only if those are that it gets something from.
+  static void DropRelayless(Plan& plan, std::vector<bool>& kept) {
+    for (bool dropped = true; dropped;) {
+      dropped = false;
+      for (std::size_t g = 0; g < kept.size(); ++g) {
+        std::vector<Quota>& quotas = plan.groups[g].quotas;
+        const bool lost = std::any_of(quotas.begin(), quotas.end(), [&](const Quota& quota) {
+          return quota.relay.has_value() && !kept[*quota.relay];
+        });
+        if (!kept[g] || !lost) continue;
+        quotas.clear();
+        kept[g] = false;
+        dropped = true;
+      }
+    }
+  }
+
+  // False, and nothing done, when a pool is not in the plan, or a group that it gets something
+  // from.
   bool TakeOver(const PlanGroup& before,
                 const std::vector<std::optional<std::uint32_t>>& pools,
+                const Plan& plan,
                 PlanGroup& group) const {
     std::vector<Quota> quotas;
     quotas.reserve(before.quotas.size());
     for (const Quota& quota : before.quotas) {
       if (!pools[quota.pool].has_value()) return false;
-      quotas.push_back({*pools[quota.pool], *workers_[quota.src.value()], quota.bytes});
+      if (!quota.relay.has_value()) {
+        quotas.push_back({*pools[quota.pool], *workers_[quota.src.value()], quota.bytes, {}});
+        continue;
+      }
+      if (!plan.fan_out) return false;
+      const PlanGroup* relay = plan.FindGroup(previous_.plan.groups[*quota.relay].name);
+      if (relay == nullptr) return false;
+      quotas.push_back({*pools[quota.pool], WorkerIndex(0), quota.bytes,
+                        static_cast<std::uint32_t>(relay - plan.groups.data())});
     }
     std::stable_sort(quotas.begin(), quotas.end(),
                      [](const Quota& a, const Quota& b) { return a.pool < b.pool; });

@@ -26,11 +26,12 @@ bool NearBound(const Plan& plan) {
          plan.bound_bytes() / 50;
 }
 
-void RouteGroups(const std::vector<WorkerIndex>& senders,
+void RouteGroups(const Job& job,
+                 const std::vector<WorkerIndex>& senders,
                  const std::vector<bool>& kept,
                  Plan& plan) {
   const PoolRows rows(plan);
-  Route(senders, kept, rows, plan);
+  Route(job, senders, kept, rows, plan);
   FillTotals(rows, plan);
 }
 
@@ -42,11 +43,11 @@ void KeepOrRoute(const Job& job,
                  Plan& plan) {
   std::vector<PlanGroup> groups = plan.groups;
   const std::vector<bool> kept = Keep(job, previous, plan);
-  RouteGroups(senders, kept, plan);
+  RouteGroups(job, senders, kept, plan);
   if (std::find(kept.begin(), kept.end(), true) == kept.end() || NearBound(plan)) return;
   const std::uint64_t most = plan.max_nic_bytes();
   std::swap(plan.groups, groups);
-  RouteGroups(senders, std::vector<bool>(kept.size(), false), plan);
+  RouteGroups(job, senders, std::vector<bool>(kept.size(), false), plan);
   if (plan.max_nic_bytes() < most) return;
   std::swap(plan.groups, groups);
   FillTotals(PoolRows(plan), plan);
@@ -54,7 +55,9 @@ void KeepOrRoute(const Job& job,
 
 }  // namespace
 
-std::variant<Plan, Refusals> Solve(const Job& job, std::optional<PreviousPlan> previous) {
+std::variant<Plan, Refusals> Solve(const Job& job,
+                                   std::optional<PreviousPlan> previous,
+                                   Routing routing) {
   const OrderedJob ordered(job);
   const Job& work = ordered.job();
   const LayoutClasses classes(work);
@@ -64,6 +67,7 @@ std::variant<Plan, Refusals> Solve(const Job& job, std::optional<PreviousPlan> p
   if (!indexed.refusals.empty()) return std::move(indexed.refusals);
 
   Plan plan;
+  plan.fan_out = routing.fan_out;
   plan.groups = FindGroups(work, classes, pieces, ties);
   plan.unused = UnusedTensors(work, pieces, ties);
   plan.ties = std::move(ties.ties);
@@ -72,7 +76,7 @@ std::variant<Plan, Refusals> Solve(const Job& job, std::optional<PreviousPlan> p
   if (previous.has_value()) {
     KeepOrRoute(work, senders, *previous, plan);
   } else {
-    RouteGroups(senders, std::vector<bool>(plan.groups.size(), false), plan);
+    RouteGroups(work, senders, std::vector<bool>(plan.groups.size(), false), plan);
   }
   FillFingerprints(work, plan);
   ordered.Restore(plan);

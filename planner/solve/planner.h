@@ -15,6 +15,11 @@ struct PreviousPlan {
   const Plan& plan;
 };
 
+/// What a plan may do.
+struct Routing {
+  bool fan_out = false;  // rollouts may pass on what they have received to other groups
+};
+
 /// Computes the transfer plan of a job, or every reason why there is none. Pure: no I/O, no
 /// clock, no lock; the same input gives the same plan, and permuting its workers permutes it.
 ///
@@ -26,7 +31,8 @@ struct PreviousPlan {
 /// the load that the kept moves make. Unless the fullest NIC would then carry more than 1.02 x the
 /// bound: then all are routed anew, if that is lower.
 [[nodiscard]] std::variant<Plan, Refusals> Solve(const Job& job,
-                                                 std::optional<PreviousPlan> previous);
+                                                 std::optional<PreviousPlan> previous,
+                                                 Routing routing = {});
 [[nodiscard]] inline std::variant<Plan, Refusals> Solve(const Job& job) {
   return Solve(job, std::nullopt);
 }

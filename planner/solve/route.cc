@@ -11,6 +11,7 @@
 
 #include "planner/solve/balance.h"
 #include "planner/solve/bound.h"
+#include "planner/solve/fan_out.h"
 #include "planner/solve/fan_out_bound.h"
 #include "planner/solve/water_filling.h"
 
@@ -67,11 +68,12 @@ class Dealer {
 // Used once by Route.
 class Router {
  public:
-  Router(const std::vector<WorkerIndex>& senders,
+  Router(const Job& job,
+         const std::vector<WorkerIndex>& senders,
          const std::vector<bool>& kept,
          const PoolRows& rows,
          Plan& plan)
-      : senders_(senders), kept_(kept), rows_(rows), plan_(plan) {
+      : job_(job), senders_(senders), kept_(kept), rows_(rows), plan_(plan) {
     for (std::uint32_t s = 0; s < senders.size(); ++s) number_[senders[s]] = s;
     for (const Pool& pool : plan.pools) {
       Holders& members = members_.emplace_back();
@@ -83,28 +85,62 @@ class Router {
   void Run() && {
     plan_.bounds.direct = std::max(LeastEgress(), MostIngress());
     plan_.bounds.fan_out = FanOutBound(plan_, rows_, senders_.size());
+    if (plan_.fan_out) ChooseWhatIsRelayed();
     const std::uint64_t most = Deal(false);
     Deal(true);
     for (PlanGroup& group : plan_.groups) {
       std::stable_sort(group.quotas.begin(), group.quotas.end(),
                        [](const Quota& a, const Quota& b) { return a.pool < b.pool; });
     }
-    Balance(std::max(most, plan_.bounds.direct));
+    Balance(std::max(most, plan_.bound_bytes()));
   }
 
  private:
-  std::uint64_t BytesOf(std::uint32_t pool, bool with_kept) const {
+  // Of all rows of the pool.
+  std::uint64_t BytesOf(std::uint32_t pool) const {
+    std::uint64_t bytes = 0;
+    for (const PoolRows::Row& row : rows_.rows(pool)) bytes += row.bytes;
+    return bytes;
+  }
+
+  // What of a row is relayed to the group.
+  std::span<const RelayedBytes> Relayed(std::uint32_t pool, std::uint32_t group) const {
+    const auto found = relays_.find({pool, group});
+    return found == relays_.end() ? std::span<const RelayedBytes>() : std::span(found->second);
+  }
+
+  // What trainers send of a row.
+  std::uint64_t DirectBytes(std::uint32_t pool, const PoolRows::Row& row) const {
+    std::uint64_t bytes = row.bytes;
+    for (const RelayedBytes& part : Relayed(pool, row.group)) bytes -= part.end - part.begin;
+    return bytes;
+  }
+
+  // What trainers send of the pool's rows that are to be routed.
+  std::uint64_t BytesToRoute(std::uint32_t pool) const {
     std::uint64_t bytes = 0;
     for (const PoolRows::Row& row : rows_.rows(pool)) {
-      if (with_kept || !kept_[row.group]) bytes += row.bytes;
+      if (!kept_[row.group]) bytes += DirectBytes(pool, row);
     }
     return bytes;
+  }
+
+  void ChooseWhatIsRelayed() {
+    const Bytes load = Load(false);
+    // What little could be gained is not worth that one group waits for another.
+    if (NearLimit(plan_.bounds.direct, plan_.bounds.fan_out)) return;
+    relays_ = ChooseRelays(job_, kept_, rows_, {members_, load, plan_.bounds.fan_out}, plan_);
+  }
+
+  // Within 1 %.
+  static bool NearLimit(std::uint64_t bytes, std::uint64_t limit) {
+    return bytes - std::min(bytes, limit) <= limit / 100;
   }
 
   std::uint64_t LeastEgress() const {
     std::vector<EgressClass> classes;
     for (std::uint32_t pool = 0; pool < members_.size(); ++pool) {
-      if (!plan_.pools[pool].local) classes.push_back({members_[pool], BytesOf(pool, true)});
+      if (!plan_.pools[pool].local) classes.push_back({members_[pool], BytesOf(pool)});
     }
     return MinimizeEgress(classes, senders_.size()).max_bytes;
   }
@@ -124,7 +160,7 @@ class Router {
     Bytes load(senders_.size(), 0);
     for (const PlanGroup& group : plan_.groups) {
       for (const Quota& quota : group.quotas) {
-        if (plan_.pools[quota.pool].local == local) {
+        if (plan_.pools[quota.pool].local == local && !quota.relay.has_value()) {
           load[number_.find(quota.src)->second] += quota.bytes;
         }
       }
@@ -138,8 +174,12 @@ class Router {
     std::vector<EgressClass> classes;
     std::vector<std::uint32_t> pools;
     for (std::uint32_t pool = 0; pool < members_.size(); ++pool) {
-      const std::uint64_t bytes = plan_.pools[pool].local == local ? BytesOf(pool, false) : 0;
-      if (bytes == 0) continue;
+      if (plan_.pools[pool].local != local) continue;
+      const std::uint64_t bytes = BytesToRoute(pool);
+      if (bytes == 0) {
+        DealRelayed(pool);
+        continue;
+      }
       classes.push_back({members_[pool], bytes});
       pools.push_back(pool);
     }
@@ -170,13 +210,22 @@ class Router {
     std::uint64_t part = 0;
     for (const PoolRows::Row& row : rows_.rows(pool)) {
       if (kept_[row.group]) continue;
-      part += row.bytes;
-      for (const Dealt& dealt : DealRow(pool, row, DueOf(shares, sent, part, whole))) {
-        const std::uint32_t sender = members_[pool][dealt.member];
-        sent[dealt.member] += dealt.bytes;
-        load[sender] += dealt.bytes;
-        AddQuota(row.group, pool, sender, dealt.bytes);
+      const std::uint64_t direct = DirectBytes(pool, row);
+      part += direct;
+      std::vector<Dealt> dealt;
+      if (direct > 0) dealt = DealRow(pool, row, DueOf(shares, sent, part, whole));
+      for (const Dealt& of_member : dealt) {
+        sent[of_member.member] += of_member.bytes;
+        load[members_[pool][of_member.member]] += of_member.bytes;
       }
+      AddQuotas(pool, row, dealt);
+    }
+  }
+
+  // The rows of a pool of which trainers send nothing.
+  void DealRelayed(std::uint32_t pool) {
+    for (const PoolRows::Row& row : rows_.rows(pool)) {
+      if (!kept_[row.group]) AddQuotas(pool, row, {});
     }
   }
 
@@ -197,22 +246,50 @@ class Router {
   std::vector<Dealt> DealRow(std::uint32_t pool,
                              const PoolRows::Row& row,
                              std::vector<Due> due) const {
-    if (due.size() == 1) return {{0, row.bytes}};
+    if (due.size() == 1) return {{0, DirectBytes(pool, row)}};
     Dealer dealer(std::move(due));
-    rows_.ForEachSlice(pool, row.group, [&](const Slice& slice) { dealer.Take(slice.bytes); });
+    std::span<const RelayedBytes> relayed = Relayed(pool, row.group);
+    std::uint64_t at = 0;
+    rows_.ForEachSlice(pool, row.group, [&](const Slice& slice) {
+      while (!relayed.empty() && relayed.front().end <= at) relayed = relayed.subspan(1);
+      if (relayed.empty() || at < relayed.front().begin) dealer.Take(slice.bytes);
+      at += slice.bytes;
+    });
     return std::move(dealer).Finish();
   }
 
-  void AddQuota(std::uint32_t group,
-                std::uint32_t pool,
-                std::uint32_t sender,
-                std::uint64_t bytes) {
+  // What members send, between what is relayed.
+  void AddQuotas(std::uint32_t pool, const PoolRows::Row& row, std::span<const Dealt> dealt) {
+    std::uint64_t at = 0;
+    std::uint64_t left = dealt.empty() ? 0 : dealt.front().bytes;
+    const auto add_direct = [&](std::uint64_t until) {
+      while (at < until) {
+        if (left == 0) {
+          dealt = dealt.subspan(1);
+          left = dealt.front().bytes;
+        }
+        const std::uint64_t bytes = std::min(left, until - at);
+        AddQuota(row.group, {pool, senders_[members_[pool][dealt.front().member]], bytes, {}});
+        left -= bytes;
+        at += bytes;
+      }
+    };
+    for (const RelayedBytes& part : Relayed(pool, row.group)) {
+      add_direct(part.begin);
+      AddQuota(row.group, {pool, WorkerIndex(0), part.end - part.begin, part.from});
+      at = part.end;
+    }
+    add_direct(row.bytes);
+  }
+
+  // One of the same source as the last becomes one with it.
+  void AddQuota(std::uint32_t group, const Quota& quota) {
     std::vector<Quota>& quotas = plan_.groups[group].quotas;
-    const WorkerIndex src = senders_[sender];
-    if (!quotas.empty() && quotas.back().pool == pool && quotas.back().src == src) {
-      quotas.back().bytes += bytes;
+    if (!quotas.empty() && quotas.back().pool == quota.pool && quotas.back().src == quota.src &&
+        quotas.back().relay == quota.relay) {
+      quotas.back().bytes += quota.bytes;
     } else {
-      quotas.push_back({pool, src, bytes});
+      quotas.push_back(quota);
     }
   }
 
@@ -263,6 +340,7 @@ class Router {
     rows_.ForEachSlice(pool, group, [&](const Slice& slice) {
       if (left == 0) left = quotas[++at].bytes;
       left -= slice.bytes;
+      if (quotas[at].relay.has_value()) return;
       parts.push_back({static_cast<std::uint32_t>(parts.size()), pool,
                        number_.find(quotas[at].src)->second, slice.box.lo()[0], slice.box.hi()[0],
                        slice.bytes / static_cast<std::uint64_t>(slice.box.extent(0))});
@@ -281,32 +359,40 @@ class Router {
         if (kept_[row.group]) continue;
         std::size_t& at = next[row.group];
         for (; at < dealt[row.group].size() && dealt[row.group][at].pool == pool; ++at) {
-          if (!IsOpen(pool)) plan_.groups[row.group].quotas.push_back(dealt[row.group][at]);
-        }
-        for (std::uint64_t left = IsOpen(pool) ? row.bytes : 0; left > 0;) {
-          AddQuota(row.group, pool, parts.front().sender, parts.front().bytes());
-          left -= parts.front().bytes();
-          parts = parts.subspan(1);
+          const Quota& quota = dealt[row.group][at];
+          if (!IsOpen(pool) || quota.relay.has_value()) {
+            AddQuota(row.group, quota);
+            continue;
+          }
+          for (std::uint64_t left = quota.bytes; left > 0;) {
+            const std::uint64_t bytes = parts.front().bytes();
+            AddQuota(row.group, {pool, senders_[parts.front().sender], bytes, {}});
+            left -= bytes;
+            parts = parts.subspan(1);
+          }
         }
       }
     }
   }
 
+  const Job& job_;
   const std::vector<WorkerIndex>& senders_;
   const std::vector<bool>& kept_;
   const PoolRows& rows_;
   Plan& plan_;
   absl::flat_hash_map<WorkerIndex, std::uint32_t> number_;  // place among the senders
   std::vector<Holders> members_;                            // per pool
+  Relays relays_;
 };
 
 }  // namespace
 
-void Route(const std::vector<WorkerIndex>& senders,
+void Route(const Job& job,
+           const std::vector<WorkerIndex>& senders,
            const std::vector<bool>& kept,
            const PoolRows& rows,
            Plan& plan) {
-  Router(senders, kept, rows, plan).Run();
+  Router(job, senders, kept, rows, plan).Run();
 }
 
 }  // namespace wb

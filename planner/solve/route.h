@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "planner/model/layout.h"
 #include "planner/model/plan.h"
 #include "planner/solve/pool_rows.h"
 
@@ -17,9 +18,13 @@ namespace wb {
 /// slices, and what one group leaves over or under the next makes up for. If the most loaded sender
 /// then is above the bound, it gives away or exchanges slices, or splits one, while that helps.
 ///
+/// Where the plan has `fan_out` and the bound with it is lower, groups pass on to each other what
+/// would make trainers carry more than that; see planner/solve/fan_out.h.
+///
 /// What kept quotas say is load that is there already. The bounds are of the whole job all the
 /// same.
-void Route(const std::vector<WorkerIndex>& senders,
+void Route(const Job& job,
+           const std::vector<WorkerIndex>& senders,
            const std::vector<bool>& kept,
            const PoolRows& rows,
            Plan& plan);

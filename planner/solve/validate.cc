@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -27,6 +28,7 @@ class Validator {
   absl::Status Check() {
     WB_RETURN_IF_ERROR(CheckTies());
     WB_RETURN_IF_ERROR(CheckMoves());
+    WB_RETURN_IF_ERROR(CheckRelays());
     WB_RETURN_IF_ERROR(CheckTiling());
     return CheckTotals();
   }
@@ -92,10 +94,7 @@ class Validator {
     }
     for (std::size_t i = 0; i < moves_.size(); ++i) {
       const Move& move = moves_[i];
-      if (job_.layout(move.src).role != Role::kTrainer ||
-          job_.layout(move.dst).role != Role::kRollout) {
-        return Wrong(absl::StrCat(Describe(move), ": does not go from a trainer to a rollout"));
-      }
+      WB_RETURN_IF_ERROR(CheckEnds(move));
       if (!InsidePiece(move.src, move) || !InsidePiece(move.dst, move)) {
         return Wrong(absl::StrCat(Describe(move), ": is not inside one piece of each end"));
       }
@@ -108,6 +107,42 @@ class Validator {
         return Wrong(absl::StrCat(Describe(move), ": is out of order"));
       }
       landed_[{move.dst, move.tensor}].push_back(move.box);
+    }
+    return absl::OkStatus();
+  }
+
+  // Trainers send to rollouts; with fan-out, rollouts also to rollouts of another group, elsewhere.
+  absl::Status CheckEnds(const Move& move) {
+    const Layout& src = job_.layout(move.src);
+    const Layout& dst = job_.layout(move.dst);
+    if (dst.role != Role::kRollout || (src.role == Role::kRollout && !plan_.fan_out)) {
+      return Wrong(absl::StrCat(Describe(move), ": does not go from a trainer to a rollout"));
+    }
+    if (src.role == Role::kTrainer) return absl::OkStatus();
+    if (src.node == dst.node) {
+      return Wrong(absl::StrCat(Describe(move), ": is relayed within node ", src.node));
+    }
+    relays_[dst.name.group].insert(src.name.group);
+    return absl::OkStatus();
+  }
+
+  // No group waits for itself.
+  absl::Status CheckRelays() const {
+    std::set<std::string> done;
+    for (std::size_t before = SIZE_MAX; before != relays_.size() - done.size();) {
+      before = relays_.size() - done.size();
+      for (const auto& [group, sources] : relays_) {
+        const bool ready =
+            std::all_of(sources.begin(), sources.end(), [&](const std::string& source) {
+              return done.contains(source) || !relays_.contains(source);
+            });
+        if (ready) done.insert(group);
+      }
+    }
+    for (const auto& [group, sources] : relays_) {
+      if (!done.contains(group)) {
+        return Wrong(absl::StrCat("group ", group, ": what is relayed to it comes from itself"));
+      }
     }
     return absl::OkStatus();
   }
@@ -209,6 +244,7 @@ class Validator {
   std::map<TensorId, TensorId> targets_;
   std::map<Place, std::vector<Box>> pieces_;  // ties resolved
   std::map<Place, std::vector<Box>> landed_;
+  std::map<std::string, std::set<std::string>> relays_;  // group -> those that send to it
 };
 
 }  // namespace

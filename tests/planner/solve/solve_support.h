@@ -13,8 +13,8 @@
 namespace wb::test {
 
 /// The plan; the test fails with the reasons if there is none.
-inline Plan MustSolve(const Job& job) {
-  std::variant<Plan, Refusals> solved = Solve(job);
+inline Plan MustSolve(const Job& job, Routing routing = {}) {
+  std::variant<Plan, Refusals> solved = Solve(job, std::nullopt, routing);
   if (const auto* refusals = std::get_if<Refusals>(&solved)) {
     for (const Refusal& refusal : *refusals) UNSCOPED_INFO(refusal.text);
     FAIL("the job is refused");

@@ -102,5 +102,47 @@ TEST_CASE("a tie between tensors of two storages is found", "[planner][solve]") 
   REQUIRE(Mentions(WhatIsWrong(job, plan), "tie of x to w"));
 }
 
+// A chain of three engines: e0 gets "w" from the trainer, e1 from e0, e2 from e1.
+struct Chain {
+  explicit Chain(const std::string& node_of_e1 = "n1") {
+    test::JobBuilder builder;
+    builder.AddTensor("w", Dtype::kInt8, {8});
+    builder.Trainer(0, "t").Holds("w", {0}, {8});
+    builder.Rollout("e0", 0, "n0").Holds("w", {0}, {8});
+    builder.Rollout("e1", 0, node_of_e1).Holds("w", {0}, {8});
+    builder.Rollout("e2", 0, "n2").Holds("w", {0}, {8});
+    job = builder.Build();
+    plan = MustSolve(job, {.fan_out = true});
+    moves = AllMoves(plan);
+  }
+  Job job;
+  Plan plan;
+  std::vector<Move> moves;  // to e0, to e1, to e2
+};
+
+TEST_CASE("a rollout may send only where the plan has fan-out", "[planner][solve][fan-out]") {
+  Chain chain;
+  REQUIRE(ValidateMoves(chain.job, chain.plan, chain.moves).ok());
+  chain.plan.fan_out = false;
+  REQUIRE(Mentions(WhatIsWrong(chain.job, chain.plan, chain.moves),
+                   "does not go from a trainer to a rollout"));
+}
+
+TEST_CASE("groups that wait for each other are found", "[planner][solve][fan-out]") {
+  Chain chain;
+  REQUIRE(chain.moves.size() == 3);
+  chain.moves[0].src = chain.moves[2].dst;
+  const std::string wrong = WhatIsWrong(chain.job, chain.plan, chain.moves);
+  REQUIRE(Mentions(wrong, "what is relayed to it comes from itself"));
+}
+
+TEST_CASE("what is relayed within a node is found", "[planner][solve][fan-out]") {
+  Chain chain("n0");  // e1 gets its own from elsewhere
+  REQUIRE(ValidateMoves(chain.job, chain.plan, chain.moves).ok());
+  REQUIRE(chain.moves[1].src != chain.moves[0].dst);
+  chain.moves[1].src = chain.moves[0].dst;
+  REQUIRE(Mentions(WhatIsWrong(chain.job, chain.plan, chain.moves), "is relayed within node n0"));
+}
+
 }  // namespace
 }  // namespace wb

@@ -1,0 +1,188 @@
+// Plans in which rollouts pass on what they have received.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <variant>
+
+#include "planner/solve/validate.h"
+#include "tests/planner/solve/solve_support.h"
+#include "tests/support/canonical_job.h"
+#include "tests/support/catch.h"
+#include "tests/support/job_builder.h"
+#include "tests/support/layout_gen.h"
+#include "tests/support/seed.h"
+
+namespace wb {
+namespace {
+
+using test::MustSolve;
+
+constexpr Routing kFanOut{.fan_out = true};
+
+void RequireValid(const Job& job, const Plan& plan) {
+  const absl::Status valid = ValidatePlan(job, plan);
+  INFO(valid);
+  REQUIRE(valid.ok());
+}
+
+double MaxOverBound(const Plan& plan) {
+  return static_cast<double>(plan.max_nic_bytes()) / static_cast<double>(plan.bound_bytes());
+}
+
+// How many engines a byte passes at most on its way.
+int Depth(const Job& job, const Plan& plan) {
+  std::map<std::string, std::set<std::string>> sources;
+  for (const Move& move : AllMoves(plan)) {
+    if (job.layout(move.src).role == Role::kRollout) {
+      sources[job.layout(move.dst).name.group].insert(job.layout(move.src).name.group);
+    }
+  }
+  std::map<std::string, int> depths;
+  for (std::size_t round = 0; round <= plan.groups.size(); ++round) {
+    for (const PlanGroup& group : plan.groups) {
+      int& depth = depths[group.name];
+      for (const std::string& source : sources[group.name]) {
+        depth = std::max(depth, 1 + depths[source]);
+      }
+    }
+  }
+  int deepest = 0;
+  for (const auto& [group, depth] : depths) deepest = std::max(deepest, depth);
+  return deepest;
+}
+
+// Each of `engines` engines, on nodes of their own, wants all that one trainer has.
+Job OneTrainer(int engines, int per_node = 1) {
+  test::JobBuilder builder;
+  builder.AddTensor("w", Dtype::kInt8, {60, 1 << 20});
+  builder.Trainer(0, "t").Holds("w", {0, 0}, {60, 1 << 20});
+  for (int e = 0; e < engines; ++e) {
+    builder.Rollout("e" + std::to_string(e), 0, "n" + std::to_string(e / per_node))
+        .Holds("w", {0, 0}, {60, 1 << 20});
+  }
+  return builder.Build();
+}
+
+TEST_CASE("one trainer sends once, and the engines pass it on in a chain",
+          "[planner][solve][fan-out]") {
+  const Job job = OneTrainer(5);
+  const Plan plan = MustSolve(job, kFanOut);
+  RequireValid(job, plan);
+  CHECK(plan.bound_bytes() == std::uint64_t{60} << 20);
+  CHECK(plan.max_nic_bytes() == plan.bound_bytes());
+  CHECK(plan.bytes == std::uint64_t{300} << 20);
+  CHECK(Depth(job, plan) == 4);
+  CHECK(MustSolve(job).max_nic_bytes() == plan.bytes);
+}
+
+TEST_CASE("engines of one node do not take from each other", "[planner][solve][fan-out]") {
+  const Job pairs = OneTrainer(4, 2);
+  const Plan plan = MustSolve(pairs, kFanOut);
+  RequireValid(pairs, plan);
+  CHECK(plan.max_nic_bytes() == std::uint64_t{60} << 20);
+  const Job together = OneTrainer(3, 3);
+  const Plan direct = MustSolve(together, kFanOut);
+  RequireValid(together, direct);
+  CHECK(direct.max_nic_bytes() == std::uint64_t{180} << 20);
+}
+
+TEST_CASE("nothing is passed on where trainers are no bottleneck", "[planner][solve][fan-out]") {
+  const Job job = test::CanonicalJob(test::Qwen3_30B());
+  const Plan plan = MustSolve(job, kFanOut);
+  CHECK(plan.bounds == MustSolve(job).bounds);
+  CHECK(Depth(job, plan) == 0);
+}
+
+TEST_CASE("Moonlight from 8 trainers to 16 engines of 8 is within 1.10 of the bound",
+          "[planner][solve][fan-out]") {
+  test::DeploymentShape shape = test::Moonlight();
+  shape.engines = 16;
+  const Job job = test::CanonicalJob(shape);
+  const Plan plan = MustSolve(job, kFanOut);
+  RequireValid(job, plan);
+  CHECK(MaxOverBound(plan) <= 1.10);
+  CHECK(MustSolve(job).max_nic_bytes() > 4 * plan.max_nic_bytes());
+  CHECK(Depth(job, plan) <= 15);
+}
+
+TEST_CASE("Kimi-K2 passes on what its fullest pipeline stage has too much of",
+          "[planner][solve][fan-out]") {
+  const Job job = test::CanonicalJob(test::KimiK2());
+  const Plan plan = MustSolve(job, kFanOut);
+  CHECK(plan.bounds.fan_out < plan.bounds.direct);
+  CHECK(MaxOverBound(plan) <= 1.02);
+}
+
+TEST_CASE("an engine that joins takes from the others, and nothing else changes",
+          "[planner][solve][fan-out]") {
+  const Job before = OneTrainer(4);
+  const Job after = OneTrainer(5);
+  const Plan plan = MustSolve(before, kFanOut);
+  const std::variant<Plan, Refusals> solved = Solve(after, PreviousPlan{before, plan}, kFanOut);
+  REQUIRE(std::holds_alternative<Plan>(solved));
+  const Plan& grown = std::get<Plan>(solved);
+  RequireValid(after, grown);
+  CHECK(grown.max_nic_bytes() == plan.max_nic_bytes());
+  for (const PlanGroup& group : plan.groups) {
+    CHECK(grown.FindGroup(group.name)->fingerprint == group.fingerprint);
+  }
+}
+
+TEST_CASE("when an engine leaves, those that took from it get theirs from others",
+          "[planner][solve][fan-out]") {
+  const Job before = OneTrainer(5);
+  Job after = before;
+  std::erase_if(after.layouts, [](const Layout& layout) { return layout.name.group == "e1"; });
+  const Plan plan = MustSolve(before, kFanOut);
+  const std::variant<Plan, Refusals> solved = Solve(after, PreviousPlan{before, plan}, kFanOut);
+  REQUIRE(std::holds_alternative<Plan>(solved));
+  const Plan& shrunk = std::get<Plan>(solved);
+  RequireValid(after, shrunk);
+  CHECK(shrunk.max_nic_bytes() == plan.max_nic_bytes());
+  CHECK(shrunk.FindGroup("e0")->fingerprint == plan.FindGroup("e0")->fingerprint);
+}
+
+// The job, with each of its engines `times` times, on nodes of their own.
+Job WithMoreEngines(const Job& job, int times) {
+  Job more = job;
+  for (const Layout& layout : job.layouts) {
+    if (layout.role != Role::kRollout) continue;
+    for (int copy = 1; copy < times; ++copy) {
+      Layout& added = more.layouts.emplace_back(layout);
+      added.name.group += "-" + std::to_string(copy);
+      added.node += "-" + std::to_string(copy);
+    }
+  }
+  std::sort(more.layouts.begin(), more.layouts.end(),
+            [](const Layout& a, const Layout& b) { return a.name < b.name; });
+  return more;
+}
+
+TEST_CASE("plans with fan-out pass validation, and lower the fullest NIC or leave it",
+          "[planner][solve][fan-out][property]") {
+  const bool large = GENERATE(false, true);
+  const int round = GENERATE(range(0, 100));
+  INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round << " large " << large);
+  std::mt19937_64 rng = test::TestRng(round);
+  test::JobLimits limits;
+  if (large) limits.extent = 3000;
+  const Job job = WithMoreEngines(test::RandomJob(rng, limits), 4);
+  const Plan plan = MustSolve(job, kFanOut);
+  RequireValid(job, plan);
+  REQUIRE(plan == MustSolve(job, kFanOut));
+  const Plan direct = MustSolve(job);
+  REQUIRE(plan.bytes == direct.bytes);
+  REQUIRE(plan.bounds == direct.bounds);
+  // Slices are whole on their way.
+  std::uint64_t largest = 0;
+  for (const Slice& slice : plan.slices) largest = std::max(largest, slice.bytes);
+  REQUIRE(plan.max_nic_bytes() <= direct.max_nic_bytes() + largest);
+}
+
+}  // namespace
+}  // namespace wb
