@@ -37,8 +37,9 @@ struct Tie {
 /// planner/solve/bound.h for the argument. Each worker has one NIC; moves inside a node are free.
 struct Bounds {
   std::uint64_t direct = 0;
-  /// If rollouts may pass on what they have received; see planner/solve/fan_out_bound.h.
-  std::uint64_t fan_out = 0;
+  // See planner/solve/plan_bounds.h.
+  std::uint64_t fan_out = 0;       // if rollouts may pass on to other nodes what they have received
+  std::uint64_t node_sharing = 0;  // if they may pass it on within their node
   friend bool operator==(const Bounds&, const Bounds&) = default;
 };
 
@@ -63,10 +64,13 @@ struct SplitSource {
 };
 
 /// Trainers of which each may send some slices: all that hold them, or, where that is not empty,
-/// those of them on the destination's node (`local`: no NIC carries anything).
+/// those of them on the destination's node (`local`: no NIC carries anything). Or, with `mate`, no
+/// trainer: the receiver of the same group with that turn, which is on the destination's node and
+/// gets the same slice.
 struct Pool {
   std::vector<WorkerIndex> members;  // ascending
   bool local = false;
+  std::optional<std::uint32_t> mate;  // then local, without members, and there are no quotas
   friend bool operator==(const Pool&, const Pool&) = default;
 };
 
@@ -130,7 +134,8 @@ struct Plan {
   std::uint64_t intra_node_bytes = 0;      // of moves whose workers share a node
   std::uint64_t max_egress_bytes = 0;      // most bytes out of one worker's NIC
   std::uint64_t max_ingress_bytes = 0;     // most bytes into one worker's NIC
-  bool fan_out = false;                    // rollouts may pass on what they have received
+  bool fan_out = false;       // rollouts may pass on to other nodes what they have received
+  bool node_sharing = false;  // rollouts may pass it on within their node
   Bounds bounds;
   std::vector<Tie> ties;  // ordered by alias
   std::vector<TensorId> unused;
@@ -138,7 +143,10 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 
   /// The bound for the features in force.
-  std::uint64_t bound_bytes() const { return fan_out ? bounds.fan_out : bounds.direct; }
+  std::uint64_t bound_bytes() const {
+    if (node_sharing) return bounds.node_sharing;
+    return fan_out ? bounds.fan_out : bounds.direct;
+  }
   /// The most that one NIC carries in one direction.
   std::uint64_t max_nic_bytes() const { return std::max(max_egress_bytes, max_ingress_bytes); }
   /// nullptr when the source box is not split.

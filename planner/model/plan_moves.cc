@@ -204,13 +204,19 @@ void ForEachPart(const Plan& plan,
                  absl::FunctionRef<void(const SlicePart&)> visit) {
   Row row(plan, group);
   RelayTurns relays(plan);
-  for (const PlanReceiver* receiver : ByTurn(group)) {
+  const std::vector<const PlanReceiver*> by_turn = ByTurn(group);
+  for (const PlanReceiver* receiver : by_turn) {
     const Demand& demand = plan.demands[receiver->demand];
     for (std::uint32_t i = demand.begin; i < demand.end; ++i) {
       const Slice& slice = plan.slices[i];
       const std::uint32_t pool = demand.pools[i - demand.begin];
       const std::uint64_t row_bytes = slice.bytes / static_cast<std::uint64_t>(slice.box.extent(0));
       std::int64_t lo = slice.box.lo()[0];
+      if (const std::optional<std::uint32_t> mate = plan.pools[pool].mate; mate.has_value()) {
+        visit(
+            {&slice, by_turn[*mate]->worker, receiver->worker, lo, slice.box.hi()[0], true, true});
+        continue;
+      }
       while (lo < slice.box.hi()[0]) {
         const Row::Turn turn = row.Next(pool);
         const std::int64_t rows =
@@ -219,7 +225,7 @@ void ForEachPart(const Plan& plan,
         const bool relayed = turn.quota->relay.has_value();
         const WorkerIndex src =
             relayed ? relays.WorkerOf(*turn.quota->relay, receiver->turn) : turn.quota->src;
-        visit({&slice, src, receiver->worker, lo, lo + rows, relayed});
+        visit({&slice, src, receiver->worker, lo, lo + rows, relayed, false});
         lo += rows;
       }
     }

@@ -17,7 +17,8 @@ struct SlicePart {
   WorkerIndex dst;
   std::int64_t lo = 0;
   std::int64_t hi = 0;
-  bool relayed = false;  // by a receiver of another group
+  bool relayed = false;  // by another receiver
+  bool by_mate = false;  // by one of the same group and node, which no quota speaks of
 
   std::uint64_t bytes() const {
     return slice->bytes / static_cast<std::uint64_t>(slice->box.extent(0)) *

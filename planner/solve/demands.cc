@@ -114,7 +114,7 @@ class DemandMaker {
 
   std::uint32_t PoolOf(SourceSetId set) {
     std::optional<std::uint32_t>& pool = everywhere_[set.value()];
-    if (!pool.has_value()) pool = AddPool({HoldersOf(set), false});
+    if (!pool.has_value()) pool = AddPool({HoldersOf(set), false, {}});
     return *pool;
   }
 
@@ -127,7 +127,7 @@ class DemandMaker {
                           std::back_inserter(both));
     if (both.empty()) return std::nullopt;
     const auto [pool, added] = near_pools_.try_emplace(both);
-    if (added) pool->second = AddPool({std::move(both), true});
+    if (added) pool->second = AddPool({std::move(both), true, {}});
     known->second = pool->second;
     return pool->second;
   }

@@ -50,6 +50,8 @@ std::vector<Interval> Common(std::span<const Interval> a, std::span<const Interv
 struct Class {
   std::vector<std::uint32_t> sources;  // kept: they relay, and are not routed
   std::vector<std::uint32_t> routed;   // in the order in which they take
+  /// (group, neighbour): gets all from a neighbour on the same nodes.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> sharing;
 };
 
 // A group, and what of a row nobody has taken from it yet.
@@ -78,20 +80,31 @@ class FanOut {
   Relays Choose() && {
     FindClasses();
     FindRows();
+    Relays relays;
+    for (const ClassRow& row : class_rows_) Share(row, relays);
+    if (room_.between_nodes) Relay(relays);
+    return relays;
+  }
+
+ private:
+  void Share(const ClassRow& row, Relays& relays) const {
+    for (const auto& [group, neighbour] : row.groups->sharing) {
+      relays[{row.pool, group}] = {{0, row.bytes, neighbour}};
+    }
+  }
+
+  void Relay(Relays& relays) const {
     std::vector<std::uint64_t> least;
     for (const ClassRow& row : class_rows_) {
       Relays none;
       least.push_back(Take(row, 0, none));
     }
     const std::vector<std::uint64_t> direct = DirectBytes(least);
-    Relays relays;
     for (std::size_t i = 0; i < class_rows_.size(); ++i) {
       Take(class_rows_[i], direct[i] - least[i], relays);
     }
-    return relays;
   }
 
- private:
   void FindClasses() {
     std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> alike;
     for (std::uint32_t g = 0; g < plan_.groups.size(); ++g) {
@@ -108,17 +121,26 @@ class FanOut {
     }
   }
 
-  // Groups of the same nodes do not follow each other: they cannot take from each other.
+  // Groups of the same nodes do not follow each other: they do not take from each other.
   Class MakeClass(const std::vector<std::uint32_t>& groups) const {
     Class made;
-    std::map<std::vector<std::string_view>, std::size_t> seen;
+    std::map<std::vector<std::string_view>, std::vector<std::uint32_t>> by_nodes;
+    for (const std::uint32_t group : groups) {
+      if (kept_[group]) by_nodes[nodes_[group]].push_back(group);
+    }
     std::vector<std::pair<std::size_t, std::uint32_t>> order;
     for (const std::uint32_t group : groups) {
+      std::vector<std::uint32_t>& before = by_nodes[nodes_[group]];
       if (kept_[group]) {
         made.sources.push_back(group);
-      } else {
-        order.emplace_back(seen[nodes_[group]]++, group);
+        continue;
       }
+      if (plan_.node_sharing && !before.empty()) {
+        made.sharing.emplace_back(group, before.front());
+        continue;
+      }
+      order.emplace_back(before.size(), group);
+      before.push_back(group);
     }
     std::sort(order.begin(), order.end());
     for (const auto& [round, group] : order) made.routed.push_back(group);
@@ -126,9 +148,13 @@ class FanOut {
   }
 
   void FindRows() {
-    std::map<std::uint32_t, const Class*> by_group;  // of its first group that is routed
+    std::map<std::uint32_t, const Class*> by_group;  // of one of its groups that are not kept
     for (const Class& groups : classes_) {
-      if (!groups.routed.empty()) by_group[groups.routed.front()] = &groups;
+      if (!groups.routed.empty()) {
+        by_group[groups.routed.front()] = &groups;
+      } else if (!groups.sharing.empty()) {
+        by_group[groups.sharing.front().first] = &groups;
+      }
     }
     for (std::uint32_t pool = 0; pool < plan_.pools.size(); ++pool) {
       if (plan_.pools[pool].local) continue;

@@ -31,6 +31,7 @@ struct EgressRoom {
   std::span<const Holders> members;     // per pool: numbers of senders
   std::span<const std::uint64_t> load;  // per sender: what kept groups make it carry
   std::uint64_t limit = 0;              // bytes
+  bool between_nodes = false;           // whether to relay what trainers have no room for
 };
 
 /// Chooses which bytes groups get from each other. Groups are alike whose receivers, turn by turn,
@@ -39,6 +40,9 @@ struct EgressRoom {
 /// no receiver sends more than it gets, and as much as trainers have room for comes from them: the
 /// more, the shorter the chains, n groups / copies that trainers send. Never between receivers of
 /// one node, and never bytes that come from a trainer of the receiver's node.
+///
+/// If the plan has `node_sharing`, though, alike groups of the same nodes, turn by turn, are one in
+/// this: the others get from the first of them all that would come through a NIC.
 ///
 /// Groups that `kept` names are sources only. Ends fall between slices.
 [[nodiscard]] Relays ChooseRelays(const Job& job,

@@ -118,6 +118,7 @@ class Hashes {
   std::uint64_t OfPool(const Pool& pool) const {
     Hasher hasher;
     hasher.Add(pool.local ? 1 : 0);
+    if (pool.mate.has_value()) hasher.Add(*pool.mate);
     for (const WorkerIndex member : pool.members) hasher.Add(workers_[member.value()]);
     return hasher.digest();
   }

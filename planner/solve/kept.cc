@@ -33,7 +33,7 @@ class Keeper {
 
   std::vector<bool> Keep(Plan& plan) const {
     std::vector<bool> kept(plan.groups.size(), false);
-    if (!SameWorkers(Role::kTrainer, {})) return kept;
+    if (!SameFeatures(plan) || !SameWorkers(Role::kTrainer, {})) return kept;
     const std::vector<std::optional<std::uint32_t>> pools = MatchPools(plan);
     for (std::size_t g = 0; g < plan.groups.size(); ++g) {
       PlanGroup& group = plan.groups[g];
@@ -46,6 +46,11 @@ class Keeper {
   }
 
  private:
+  bool SameFeatures(const Plan& plan) const {
+    return plan.fan_out == previous_.plan.fan_out &&
+           plan.node_sharing == previous_.plan.node_sharing;
+  }
+
   void MatchTensors() {
     const std::vector<Tensor>& before = previous_.job.tensors;
     same_tensors_ = job_.tensors == before;
@@ -103,10 +108,15 @@ class Keeper {
   std::vector<std::optional<std::uint32_t>> MatchPools(const Plan& plan) const {
     std::map<std::pair<bool, std::vector<WorkerIndex>>, std::uint32_t> numbers;
     for (std::uint32_t p = 0; p < plan.pools.size(); ++p) {
+      if (plan.pools[p].mate.has_value()) continue;
       numbers.emplace(std::pair(plan.pools[p].local, plan.pools[p].members), p);
     }
     std::vector<std::optional<std::uint32_t>> matches;
     for (const Pool& pool : previous_.plan.pools) {
+      if (pool.mate.has_value()) {
+        matches.emplace_back();
+        continue;
+      }
       std::vector<WorkerIndex> members;
       for (const WorkerIndex member : pool.members) members.push_back(*workers_[member.value()]);
       const auto found = numbers.find(std::pair(pool.local, std::move(members)));
@@ -146,7 +156,6 @@ class Keeper {
         quotas.push_back({*pools[quota.pool], *workers_[quota.src.value()], quota.bytes, {}});
         continue;
       }
-      if (!plan.fan_out) return false;
       const PlanGroup* relay = plan.FindGroup(previous_.plan.groups[*quota.relay].name);
       if (relay == nullptr) return false;
       quotas.push_back({*pools[quota.pool], WorkerIndex(0), quota.bytes,

@@ -10,8 +10,10 @@
 #include "planner/solve/index.h"
 #include "planner/solve/kept.h"
 #include "planner/solve/layout_classes.h"
+#include "planner/solve/node_sharing.h"
 #include "planner/solve/ordered_job.h"
 #include "planner/solve/piece_table.h"
+#include "planner/solve/plan_bounds.h"
 #include "planner/solve/pool_rows.h"
 #include "planner/solve/route.h"
 #include "planner/solve/ties.h"
@@ -30,9 +32,10 @@ void RouteGroups(const Job& job,
                  const std::vector<WorkerIndex>& senders,
                  const std::vector<bool>& kept,
                  Plan& plan) {
+  if (plan.node_sharing) ShareWithinNodes(job, plan);
   const PoolRows rows(plan);
   Route(job, senders, kept, rows, plan);
-  FillTotals(rows, plan);
+  FillTotals(job, rows, plan);
 }
 
 // Routes what is not kept of the plan before, and all of it anew where that is far from the bound
@@ -50,7 +53,7 @@ void KeepOrRoute(const Job& job,
   RouteGroups(job, senders, std::vector<bool>(kept.size(), false), plan);
   if (plan.max_nic_bytes() < most) return;
   std::swap(plan.groups, groups);
-  FillTotals(PoolRows(plan), plan);
+  FillTotals(job, PoolRows(plan), plan);
 }
 
 }  // namespace
@@ -68,11 +71,13 @@ std::variant<Plan, Refusals> Solve(const Job& job,
 
   Plan plan;
   plan.fan_out = routing.fan_out;
+  plan.node_sharing = routing.node_sharing;
   plan.groups = FindGroups(work, classes, pieces, ties);
   plan.unused = UnusedTensors(work, pieces, ties);
   plan.ties = std::move(ties.ties);
   const std::vector<WorkerIndex> senders =
       FillDemands(work, classes, std::move(indexed.index), plan);
+  FillBounds(work, senders.size(), plan);
   if (previous.has_value()) {
     KeepOrRoute(work, senders, *previous, plan);
   } else {

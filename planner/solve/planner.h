@@ -17,7 +17,8 @@ struct PreviousPlan {
 
 /// What a plan may do.
 struct Routing {
-  bool fan_out = false;  // rollouts may pass on what they have received to other groups
+  bool fan_out = false;       // rollouts may pass on to other nodes what they have received
+  bool node_sharing = false;  // rollouts may pass it on within their node
 };
 
 /// Computes the transfer plan of a job, or every reason why there is none. Pure: no I/O, no

@@ -12,7 +12,6 @@
 #include "planner/solve/balance.h"
 #include "planner/solve/bound.h"
 #include "planner/solve/fan_out.h"
-#include "planner/solve/fan_out_bound.h"
 #include "planner/solve/water_filling.h"
 
 namespace wb {
@@ -83,9 +82,7 @@ class Router {
   }
 
   void Run() && {
-    plan_.bounds.direct = std::max(LeastEgress(), MostIngress());
-    plan_.bounds.fan_out = FanOutBound(plan_, rows_, senders_.size());
-    if (plan_.fan_out) ChooseWhatIsRelayed();
+    ChooseWhatIsRelayed();
     const std::uint64_t most = Deal(false);
     Deal(true);
     for (PlanGroup& group : plan_.groups) {
@@ -96,13 +93,6 @@ class Router {
   }
 
  private:
-  // Of all rows of the pool.
-  std::uint64_t BytesOf(std::uint32_t pool) const {
-    std::uint64_t bytes = 0;
-    for (const PoolRows::Row& row : rows_.rows(pool)) bytes += row.bytes;
-    return bytes;
-  }
-
   // What of a row is relayed to the group.
   std::span<const RelayedBytes> Relayed(std::uint32_t pool, std::uint32_t group) const {
     const auto found = relays_.find({pool, group});
@@ -126,33 +116,17 @@ class Router {
   }
 
   void ChooseWhatIsRelayed() {
+    if (!plan_.fan_out && !plan_.node_sharing) return;
     const Bytes load = Load(false);
-    // What little could be gained is not worth that one group waits for another.
-    if (NearLimit(plan_.bounds.direct, plan_.bounds.fan_out)) return;
-    relays_ = ChooseRelays(job_, kept_, rows_, {members_, load, plan_.bounds.fan_out}, plan_);
+    // What little could be gained is not worth that one node waits for another.
+    const bool between = plan_.fan_out && !NearLimit(plan_.bounds.direct, plan_.bound_bytes());
+    relays_ =
+        ChooseRelays(job_, kept_, rows_, {members_, load, plan_.bound_bytes(), between}, plan_);
   }
 
   // Within 1 %.
   static bool NearLimit(std::uint64_t bytes, std::uint64_t limit) {
     return bytes - std::min(bytes, limit) <= limit / 100;
-  }
-
-  std::uint64_t LeastEgress() const {
-    std::vector<EgressClass> classes;
-    for (std::uint32_t pool = 0; pool < members_.size(); ++pool) {
-      if (!plan_.pools[pool].local) classes.push_back({members_[pool], BytesOf(pool)});
-    }
-    return MinimizeEgress(classes, senders_.size()).max_bytes;
-  }
-
-  std::uint64_t MostIngress() const {
-    std::uint64_t most = 0;
-    for (const PlanGroup& group : plan_.groups) {
-      for (const PlanReceiver& receiver : group.receivers) {
-        most = std::max(most, rows_.nic_bytes(receiver.demand));
-      }
-    }
-    return most;
   }
 
   // What the quotas so far make each sender carry, within nodes or between them.
@@ -174,7 +148,7 @@ class Router {
     std::vector<EgressClass> classes;
     std::vector<std::uint32_t> pools;
     for (std::uint32_t pool = 0; pool < members_.size(); ++pool) {
-      if (plan_.pools[pool].local != local) continue;
+      if (plan_.pools[pool].local != local || plan_.pools[pool].mate.has_value()) continue;
       const std::uint64_t bytes = BytesToRoute(pool);
       if (bytes == 0) {
         DealRelayed(pool);

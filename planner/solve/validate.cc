@@ -28,8 +28,8 @@ class Validator {
   absl::Status Check() {
     WB_RETURN_IF_ERROR(CheckTies());
     WB_RETURN_IF_ERROR(CheckMoves());
-    WB_RETURN_IF_ERROR(CheckRelays());
     WB_RETURN_IF_ERROR(CheckTiling());
+    WB_RETURN_IF_ERROR(CheckRelays());
     return CheckTotals();
   }
 
@@ -107,44 +107,60 @@ class Validator {
         return Wrong(absl::StrCat(Describe(move), ": is out of order"));
       }
       landed_[{move.dst, move.tensor}].push_back(move.box);
+      landed_by_[{move.dst, move.tensor}].push_back(i);
     }
     return absl::OkStatus();
   }
 
-  // Trainers send to rollouts; with fan-out, rollouts also to rollouts of another group, elsewhere.
+  // Trainers send to rollouts; with fan-out, rollouts also to rollouts on other nodes, with node
+  // sharing, to those of their own.
   absl::Status CheckEnds(const Move& move) {
     const Layout& src = job_.layout(move.src);
     const Layout& dst = job_.layout(move.dst);
-    if (dst.role != Role::kRollout || (src.role == Role::kRollout && !plan_.fan_out)) {
+    const bool relays = plan_.fan_out || plan_.node_sharing;
+    if (dst.role != Role::kRollout || (src.role == Role::kRollout && !relays)) {
       return Wrong(absl::StrCat(Describe(move), ": does not go from a trainer to a rollout"));
     }
     if (src.role == Role::kTrainer) return absl::OkStatus();
-    if (src.node == dst.node) {
+    if (src.node == dst.node && !plan_.node_sharing) {
       return Wrong(absl::StrCat(Describe(move), ": is relayed within node ", src.node));
     }
-    relays_[dst.name.group].insert(src.name.group);
+    if (src.node != dst.node && !plan_.fan_out) {
+      return Wrong(absl::StrCat(Describe(move), ": is relayed between nodes"));
+    }
     return absl::OkStatus();
   }
 
-  // No group waits for itself.
-  absl::Status CheckRelays() const {
-    std::set<std::string> done;
-    for (std::size_t before = SIZE_MAX; before != relays_.size() - done.size();) {
-      before = relays_.size() - done.size();
-      for (const auto& [group, sources] : relays_) {
-        const bool ready =
-            std::all_of(sources.begin(), sources.end(), [&](const std::string& source) {
-              return done.contains(source) || !relays_.contains(source);
-            });
-        if (ready) done.insert(group);
-      }
+  // What a rollout passes on has come to it from trainers, by whatever way.
+  absl::Status CheckRelays() {
+    std::vector<std::size_t> relayed;
+    for (std::size_t i = 0; i < moves_.size(); ++i) {
+      if (job_.layout(moves_[i].src).role == Role::kRollout) relayed.push_back(i);
     }
-    for (const auto& [group, sources] : relays_) {
-      if (!done.contains(group)) {
-        return Wrong(absl::StrCat("group ", group, ": what is relayed to it comes from itself"));
+    if (relayed.empty()) return absl::OkStatus();
+    for (const auto& [place, boxes] : landed_) trees_.try_emplace(place, boxes);
+    origin_.assign(moves_.size(), Origin::kUnknown);
+    for (const std::size_t i : relayed) {
+      if (!ComesFromTrainers(i)) {
+        return Wrong(absl::StrCat(Describe(moves_[i]), ": waits for itself"));
       }
     }
     return absl::OkStatus();
+  }
+
+  // Depth first, as deep as chains are.
+  bool ComesFromTrainers(std::size_t number) {
+    const Move& move = moves_[number];
+    if (job_.layout(move.src).role == Role::kTrainer) return true;
+    if (origin_[number] != Origin::kUnknown) return origin_[number] == Origin::kTrainers;
+    origin_[number] = Origin::kAsked;
+    const auto tree = trees_.find({move.src, move.tensor});
+    if (tree == trees_.end()) return false;
+    for (const std::uint32_t before : tree->second.Meeting(move.box)) {
+      if (!ComesFromTrainers(landed_by_.at(tree->first)[before])) return false;
+    }
+    origin_[number] = Origin::kTrainers;
+    return true;
   }
 
   bool InsidePiece(WorkerIndex worker, const Move& move) const {
@@ -244,7 +260,11 @@ class Validator {
   std::map<TensorId, TensorId> targets_;
   std::map<Place, std::vector<Box>> pieces_;  // ties resolved
   std::map<Place, std::vector<Box>> landed_;
-  std::map<std::string, std::set<std::string>> relays_;  // group -> those that send to it
+  std::map<Place, std::vector<std::size_t>> landed_by_;  // numbers of the moves
+  // For relays.
+  enum class Origin : std::uint8_t { kUnknown, kAsked, kTrainers };
+  std::map<Place, BoxTree> trees_;
+  std::vector<Origin> origin_;  // per move
 };
 
 }  // namespace

@@ -47,7 +47,10 @@ Json Summary(const Job& job, const Plan& plan, std::size_t moves) {
           {"intra_node_bytes", plan.intra_node_bytes},
           {"unused", std::move(unused)},
           {"max_over_bound", MaxOverBound(plan)},
-          {"bounds", {{"direct", plan.bounds.direct}, {"fan_out", plan.bounds.fan_out}}},
+          {"bounds",
+           {{"direct", plan.bounds.direct},
+            {"fan_out", plan.bounds.fan_out},
+            {"node_sharing", plan.bounds.node_sharing}}},
           {"ties", std::move(ties)},
           {"fingerprint", absl::StrCat(absl::Hex(plan.fingerprint.value(), absl::kZeroPad16))}};
 }
