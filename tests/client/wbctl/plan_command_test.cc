@@ -29,7 +29,7 @@ constexpr const char* kCompletePlan = R"({
   "summary": {
     "bytes": 104, "moves": 5, "max_egress_bytes": 104, "max_ingress_bytes": 104,
     "bound_bytes": 104, "intra_node_bytes": 0, "unused": [],
-    "max_over_bound": 1.0, "bounds": {"direct": 104}, "ties": []
+    "max_over_bound": 1.0, "bounds": {"direct": 104, "fan_out": 104, "node_sharing": 104}, "ties": []
   } })";
 
 struct Printed {
