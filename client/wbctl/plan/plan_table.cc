@@ -1,7 +1,6 @@
 #include "client/wbctl/plan/plan_table.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <map>
 #include <ostream>
@@ -12,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "client/wbctl/plan/explanation_table.h"
+#include "client/wbctl/plan/readable.h"
 #include "planner/model/plan_moves.h"
 
 namespace wb {
@@ -27,11 +28,6 @@ struct Pair {
   std::uint64_t moves = 0;
   std::uint64_t bytes = 0;
 };
-
-// "1 trainer", "2 trainers".
-std::string Count(std::size_t count, const char* noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
 
 // Most bytes first.
 std::vector<Pair> Pairs(const Job& job, const Plan& plan) {
@@ -99,36 +95,22 @@ std::string Workers(const Job& job) {
 
 }  // namespace
 
-std::string ReadableBytes(std::uint64_t bytes) {
-  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return absl::StrCat(bytes, " B");
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return absl::StrFormat("%.1f %s", value, kUnits.at(unit));
-}
-
-void WritePlanTable(const Job& job, const Plan& plan, bool summary, std::ostream& out) {
-  const std::uint64_t fullest = std::max(plan.max_egress_bytes, plan.max_ingress_bytes);
+void WritePlanTable(const ExplainedPlan& explained, bool summary, std::ostream& out) {
+  const Job& job = explained.job;
+  const Plan& plan = explained.plan;
   const auto line = [&](const char* name, const std::string& value) {
     out << absl::StreamFormat("%-14s %s\n", name, value);
   };
   line("job", absl::StrCat(job.name, ": ", Workers(job)));
-  line("moves", absl::StrCat(CountMoves(plan), ", ", ReadableBytes(plan.bytes), ", of which ",
-                             ReadableBytes(plan.intra_node_bytes), " inside nodes"));
+  line("tensors", absl::StrCat(job.tensors.size(), ", 0 refused, ", plan.unused.size(), " unused"));
+  line("moves", absl::StrCat(explained.explanation.survey.moves, ", ", ReadableBytes(plan.bytes),
+                             ", of which ", ReadableBytes(plan.intra_node_bytes), " inside nodes"));
   line("fullest NIC", absl::StrCat(ReadableBytes(plan.max_egress_bytes), " out, ",
                                    ReadableBytes(plan.max_ingress_bytes), " in"));
-  line("bound", plan.bound_bytes() == 0
-                    ? std::string("0 B: nothing has to cross between nodes")
-                    : absl::StrFormat(
-                          "%s, fullest NIC at %.3f of it", ReadableBytes(plan.bound_bytes()),
-                          static_cast<double>(fullest) / static_cast<double>(plan.bound_bytes())));
   if (!plan.ties.empty()) {
     line("tied", absl::StrCat(Count(plan.ties.size(), "tensor"), " in one storage with another"));
   }
+  WriteExplanation(explained, out);
   if (!summary) WritePairs(job, plan, out);
   WriteUnused(job, plan, out);
 }

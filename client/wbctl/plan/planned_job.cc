@@ -29,7 +29,13 @@ Refusals FileRefusal(const absl::Status& status) {
   return FileRefusal(std::string(status.message()));
 }
 
-std::variant<LoadedJob, Refusals> LoadDeployment(const JobFile& file, std::string_view yaml) {
+// What a file says.
+struct Read {
+  LoadedJob loaded;
+  std::optional<Rates> rates;
+};
+
+std::variant<Read, Refusals> ReadDeployment(const JobFile& file, std::string_view yaml) {
   const std::variant<Deployment, Refusals> parsed = ParseDeployment(yaml, file.path.string());
   if (const auto* refusals = std::get_if<Refusals>(&parsed)) return *refusals;
   const auto& deployment = std::get<Deployment>(parsed);
@@ -41,19 +47,22 @@ std::variant<LoadedJob, Refusals> LoadDeployment(const JobFile& file, std::strin
   std::variant<Job, Refusals> job =
       LayOut(deployment, std::get<HfConfig>(config), file.layers.value_or(HfConfig::kMaxLayers));
   if (auto* refusals = std::get_if<Refusals>(&job)) return std::move(*refusals);
-  return LoadedJob{std::get<Job>(std::move(job)), {}, {}};
+  return Read{{std::get<Job>(std::move(job)), {}, {}},
+              Rates{deployment.cluster.rail_gb_per_s, deployment.cluster.nvlink_gb_per_s}};
 }
 
-std::variant<LoadedJob, Refusals> Load(const JobFile& file) {
+std::variant<Read, Refusals> ReadFile(const JobFile& file) {
   const absl::StatusOr<MappedFile> mapped = MappedFile::Open(file.path);
   if (!mapped.ok()) return FileRefusal(mapped.status());
   const fs::path extension = file.path.extension();
-  if (extension == ".yaml" || extension == ".yml") return LoadDeployment(file, TextOf(*mapped));
+  if (extension == ".yaml" || extension == ".yml") return ReadDeployment(file, TextOf(*mapped));
   if (file.layers.has_value()) {
     return FileRefusal(absl::StrCat("--layers: ", file.path.string(),
                                     " is a layout file, want a deployment file (*.yaml)"));
   }
-  return JobFromJson(TextOf(*mapped));
+  std::variant<LoadedJob, Refusals> loaded = JobFromJson(TextOf(*mapped));
+  if (auto* refusals = std::get_if<Refusals>(&loaded)) return std::move(*refusals);
+  return Read{std::get<LoadedJob>(std::move(loaded)), std::nullopt};
 }
 
 }  // namespace
@@ -67,12 +76,15 @@ void AddJobFile(CLI::App& command, JobFile& file) {
       ->option_text("N");
 }
 
-std::variant<PlannedJob, Refusals> LoadPlannedJob(const JobFile& file) {
-  std::variant<LoadedJob, Refusals> loaded = Load(file);
-  if (auto* refusals = std::get_if<Refusals>(&loaded)) return std::move(*refusals);
-  std::variant<Plan, Refusals> solved = Solve(std::get<LoadedJob>(loaded).job);
+std::variant<PlannedJob, Refusals> LoadPlannedJob(const JobFile& file, const PlannedJob* before) {
+  std::variant<Read, Refusals> read = ReadFile(file);
+  if (auto* refusals = std::get_if<Refusals>(&read)) return std::move(*refusals);
+  auto& [loaded, rates] = std::get<Read>(read);
+  std::optional<PreviousPlan> previous;
+  if (before != nullptr) previous.emplace(PreviousPlan{before->loaded.job, before->plan});
+  std::variant<Plan, Refusals> solved = Solve(loaded.job, previous);
   if (auto* refusals = std::get_if<Refusals>(&solved)) return std::move(*refusals);
-  return PlannedJob{std::move(std::get<LoadedJob>(loaded)), std::move(std::get<Plan>(solved))};
+  return PlannedJob{std::move(loaded), std::get<Plan>(std::move(solved)), rates};
 }
 
 }  // namespace wb

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "planner/explain/explanation.h"
 #include "planner/model/plan.h"
 #include "planner/model/refusal.h"
 #include "proto/convert.h"
@@ -17,6 +18,7 @@ namespace wb {
 struct PlannedJob {
   LoadedJob loaded;
   Plan plan;
+  std::optional<Rates> rates;  // a deployment's; a layout file says none
 };
 
 /// What is to be planned: a layout file or, by its name (*.yaml, *.yml), a deployment file.
@@ -30,6 +32,10 @@ void AddJobFile(CLI::App& command, JobFile& file);
 
 /// Reads, checks and plans the file; or every reason why it is refused. A file that cannot be read
 /// is refused like one that says nothing: the input is at fault, not the command.
-[[nodiscard]] std::variant<PlannedJob, Refusals> LoadPlannedJob(const JobFile& file);
+///
+/// Where there is a plan before, moves to rollout groups that are in both, unchanged, stay as they
+/// are, as in a running job that changes from the one to the other (planner/solve/planner.h).
+[[nodiscard]] std::variant<PlannedJob, Refusals> LoadPlannedJob(const JobFile& file,
+                                                                const PlannedJob* before = nullptr);
 
 }  // namespace wb

@@ -1,0 +1,128 @@
+#include "planner/explain/plan_diff.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "planner/model/describe.h"
+
+namespace wb {
+namespace {
+
+constexpr std::size_t kNics = 5;
+
+// Calls `visit(a or nullptr, b or nullptr)` for each key of two ranges in order of their keys.
+template <typename Range, typename KeyOf, typename Visit>
+void MatchInOrder(const Range& a, const Range& b, KeyOf key_of, Visit visit) {
+  auto i = a.begin();
+  auto j = b.begin();
+  while (i != a.end() || j != b.end()) {
+    const bool take_a = j == b.end() || (i != a.end() && key_of(*i) <= key_of(*j));
+    const bool take_b = i == a.end() || (j != b.end() && key_of(*j) <= key_of(*i));
+    visit(take_a ? &*i : nullptr, take_b ? &*j : nullptr);
+    if (take_a) ++i;
+    if (take_b) ++j;
+  }
+}
+
+// What `job.tensors` says in the order of names, which is its own.
+std::optional<Refusal> DiffTensors(const Job& before, const Job& job, PlanDiff& diff) {
+  std::size_t common = 0;
+  std::vector<std::pair<const Tensor*, const Tensor*>> reshaped;
+  MatchInOrder(
+      before.tensors, job.tensors, [](const Tensor& tensor) -> const auto& { return tensor.name; },
+      [&](const Tensor* was, const Tensor* is) {
+        if (was == nullptr) {
+          diff.tensors_added.push_back(is->name);
+        } else if (is == nullptr) {
+          diff.tensors_removed.push_back(was->name);
+        } else {
+          ++common;
+          if (was->shape != is->shape) reshaped.emplace_back(was, is);
+          if (was->shape != is->shape || was->dtype != is->dtype) {
+            diff.tensors_changed.push_back(is->name);
+          }
+        }
+      });
+  if (common == 0) {
+    return Refusal{"diff", "", "",
+                   absl::StrCat("the plans are of two models: ", before.name, " has ",
+                                before.tensors.size(), " tensors, ", job.name, " has ",
+                                job.tensors.size(), ", and no name is in both")};
+  }
+  if (reshaped.size() * 2 <= common) return std::nullopt;
+  const auto& [was, is] = reshaped.front();
+  return Refusal{
+      "diff", is->name, "",
+      absl::StrCat("the plans are of two models: of ", common, " tensors in both, ",
+                   reshaped.size(), " have another shape; ", is->name, " is ", Describe(*was),
+                   " in ", before.name, " and ", Describe(*is), " in ", job.name)};
+}
+
+void DiffGroups(const Plan& before, const Plan& plan, PlanDiff& diff) {
+  MatchInOrder(
+      before.groups, plan.groups, [](const PlanGroup& group) -> const auto& { return group.name; },
+      [&](const PlanGroup* was, const PlanGroup* is) {
+        if (was == nullptr) {
+          diff.groups_added.push_back(is->name);
+        } else if (is == nullptr) {
+          diff.groups_removed.push_back(was->name);
+        } else if (was->fingerprint == is->fingerprint) {
+          diff.groups_unchanged.push_back(is->name);
+        } else {
+          diff.groups_changed.push_back(is->name);
+        }
+      });
+}
+
+void DiffNics(const PreviousPlan& before, const Job& job, const Plan& plan, PlanDiff& diff) {
+  const std::vector<NicLoad> loads_before = NicLoads(before.job, before.plan);
+  const std::vector<NicLoad> loads = NicLoads(job, plan);
+  const auto load_of = [](const Job& of, const std::vector<NicLoad>& its, const Layout* layout) {
+    return layout == nullptr ? NicLoad{}
+                             : its[static_cast<std::size_t>(layout - of.layouts.data())];
+  };
+  std::vector<NicChange> changes;
+  MatchInOrder(
+      before.job.layouts, job.layouts,
+      [](const Layout& layout) -> const auto& { return layout.name; },
+      [&](const Layout* was, const Layout* is) {
+        if (was == nullptr) diff.workers_added.push_back(is->name.ToString());
+        if (is == nullptr) diff.workers_removed.push_back(was->name.ToString());
+        const NicLoad old_load = load_of(before.job, loads_before, was);
+        const NicLoad new_load = load_of(job, loads, is);
+        for (const Direction direction : {Direction::kOut, Direction::kIn}) {
+          const NicChange change{(is == nullptr ? was : is)->name, direction,
+                                 BytesOf(old_load, direction), BytesOf(new_load, direction)};
+          if (change.before != change.after) changes.push_back(change);
+        }
+      });
+  const auto size = [](const NicChange& change) {
+    return std::max(change.before, change.after) - std::min(change.before, change.after);
+  };
+  std::stable_sort(changes.begin(), changes.end(),
+                   [&](const NicChange& a, const NicChange& b) { return size(a) > size(b); });
+  diff.nics_changed = changes.size();
+  changes.resize(std::min(changes.size(), kNics));
+  diff.nics = std::move(changes);
+}
+
+}  // namespace
+
+std::variant<PlanDiff, Refusals> DiffPlans(const PreviousPlan& before,
+                                           const Job& job,
+                                           const Plan& plan) {
+  PlanDiff diff;
+  if (std::optional<Refusal> refusal = DiffTensors(before.job, job, diff)) {
+    return Refusals{*std::move(refusal)};
+  }
+  DiffGroups(before.plan, plan, diff);
+  DiffNics(before, job, plan, diff);
+  return diff;
+}
+
+}  // namespace wb
