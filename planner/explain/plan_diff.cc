@@ -20,47 +20,56 @@ template <typename Range, typename KeyOf, typename Visit>
 void MatchInOrder(const Range& a, const Range& b, KeyOf key_of, Visit visit) {
   auto i = a.begin();
   auto j = b.begin();
-  while (i != a.end() || j != b.end()) {
-    const bool take_a = j == b.end() || (i != a.end() && key_of(*i) <= key_of(*j));
-    const bool take_b = i == a.end() || (j != b.end() && key_of(*j) <= key_of(*i));
-    visit(take_a ? &*i : nullptr, take_b ? &*j : nullptr);
-    if (take_a) ++i;
-    if (take_b) ++j;
+  while (i != a.end() && j != b.end()) {
+    if (key_of(*i) < key_of(*j)) {
+      visit(&*i++, nullptr);
+    } else if (key_of(*j) < key_of(*i)) {
+      visit(nullptr, &*j++);
+    } else {
+      visit(&*i++, &*j++);
+    }
   }
+  for (; i != a.end(); ++i) visit(&*i, nullptr);
+  for (; j != b.end(); ++j) visit(nullptr, &*j);
 }
 
-// What `job.tensors` says in the order of names, which is its own.
-std::optional<Refusal> DiffTensors(const Job& before, const Job& job, PlanDiff& diff) {
-  std::size_t common = 0;
-  std::vector<std::pair<const Tensor*, const Tensor*>> reshaped;
+// Tensors whose names are in both jobs.
+struct CommonTensors {
+  std::size_t count = 0;
+  std::vector<std::pair<const Tensor*, const Tensor*>> reshaped;  // those of two shapes
+};
+
+CommonTensors DiffTensors(const Job& before, const Job& job, PlanDiff& diff) {
+  CommonTensors common;
   MatchInOrder(
       before.tensors, job.tensors, [](const Tensor& tensor) -> const auto& { return tensor.name; },
       [&](const Tensor* was, const Tensor* is) {
-        if (was == nullptr) {
-          diff.tensors_added.push_back(is->name);
-        } else if (is == nullptr) {
-          diff.tensors_removed.push_back(was->name);
-        } else {
-          ++common;
-          if (was->shape != is->shape) reshaped.emplace_back(was, is);
-          if (was->shape != is->shape || was->dtype != is->dtype) {
-            diff.tensors_changed.push_back(is->name);
-          }
-        }
+        if (was == nullptr) return diff.tensors_added.push_back(is->name);
+        if (is == nullptr) return diff.tensors_removed.push_back(was->name);
+        ++common.count;
+        const bool reshaped = was->shape != is->shape;
+        if (reshaped) common.reshaped.emplace_back(was, is);
+        if (reshaped || was->dtype != is->dtype) diff.tensors_changed.push_back(is->name);
       });
-  if (common == 0) {
+  return common;
+}
+
+std::optional<Refusal> WhyTwoModels(const Job& before,
+                                    const Job& job,
+                                    const CommonTensors& common) {
+  if (common.count == 0) {
     return Refusal{"diff", "", "",
                    absl::StrCat("the plans are of two models: ", before.name, " has ",
                                 before.tensors.size(), " tensors, ", job.name, " has ",
                                 job.tensors.size(), ", and no name is in both")};
   }
-  if (reshaped.size() * 2 <= common) return std::nullopt;
-  const auto& [was, is] = reshaped.front();
+  if (common.reshaped.size() * 2 <= common.count) return std::nullopt;
+  const auto& [was, is] = common.reshaped.front();
   return Refusal{
       "diff", is->name, "",
-      absl::StrCat("the plans are of two models: of ", common, " tensors in both, ",
-                   reshaped.size(), " have another shape; ", is->name, " is ", Describe(*was),
-                   " in ", before.name, " and ", Describe(*is), " in ", job.name)};
+      absl::StrCat("the plans are of two models: of ", common.count, " tensors in both, ",
+                   common.reshaped.size(), " have another shape; ", is->name, " is ",
+                   Describe(*was), " in ", before.name, " and ", Describe(*is), " in ", job.name)};
 }
 
 void DiffGroups(const Plan& before, const Plan& plan, PlanDiff& diff) {
@@ -117,7 +126,8 @@ std::variant<PlanDiff, Refusals> DiffPlans(const PreviousPlan& before,
                                            const Job& job,
                                            const Plan& plan) {
   PlanDiff diff;
-  if (std::optional<Refusal> refusal = DiffTensors(before.job, job, diff)) {
+  const CommonTensors common = DiffTensors(before.job, job, diff);
+  if (std::optional<Refusal> refusal = WhyTwoModels(before.job, job, common)) {
     return Refusals{*std::move(refusal)};
   }
   DiffGroups(before.plan, plan, diff);

@@ -6,6 +6,7 @@ taken in the same run, `ratio` = value / limit; null where there is none.
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import signal
@@ -19,8 +20,9 @@ from rehearsal import cuts, rehearse, worker
 ROUNDS = 3  # medians, because the machine is noisy
 MICRO_SECONDS = 600  # of a whole program of micro-benchmarks
 # Of planner_bench, each in a process of its own; those that grow are there to show the fit.
-PLANNER = ("moonlight", "qwen3-30b", "qwen3-235b", "kimi-k2", "kimi-k2-joins", "1024", "2048",
-           "4096", "trainer-daemon", "rollout-daemon")
+PLANNER = ("moonlight", "qwen3-30b", "qwen3-235b", "kimi-k2", "kimi-k2-joins",
+           "kimi-k2-explained", "1024", "2048", "4096", "trainer-daemon", "rollout-daemon")
+GROWING = ("Kimi-K2, 256 to 8 x 32", "1024 to 32 x 32", "2048 to 64 x 32", "4096 to 128 x 32")
 PLANNER_ROUNDS = 5
 
 
@@ -68,8 +70,22 @@ def planner(binaries):
             for line in output([binaries / "planner_bench", scenario]).splitlines():
                 name, value, unit, must = line.split("\t")
                 taken.setdefault((name, unit, float(must)), []).append(float(value))
-    return [row(name, statistics.median(values), unit, must, "must", better="lower")
+    rows = [row(name, statistics.median(values), unit, must or None, "must" if must else None,
+                better="lower" if must else None)
             for (name, unit, must), values in taken.items()]
+    return rows + [fit({r["name"]: r["value"] for r in rows})]
+
+
+def fit(values):
+    """The exponent e of seconds = c * slices^e, by least squares over logarithms; 1 is linear."""
+    points = [(math.log(values[f"{name}, slices"]),
+               math.log(values[f"{name}, from deployment file to checked plan"]))
+              for name in GROWING]
+    x, y = (statistics.fmean(axis) for axis in zip(*points))
+    exponent = (sum((a - x) * (b - y) for a, b in points)
+                / sum((a - x) ** 2 for a, _ in points))
+    return row("256 to 4096 trainers, seconds grow as slices to the power", exponent, "", 1.1, "must",
+               better="lower")
 
 
 def show(rows):

@@ -1,14 +1,15 @@
 // What planning costs at the sizes that the field runs: one scenario a process, so that the peak of
 // memory is its own. Prints a figure a line: name, value, unit, what it must be at most (tabs
-// between). Seconds are the processor's.
+// between; 0: nothing). Seconds are the processor's.
 //
-// The layouts come from tests/support/canonical_job.h; making them counts, as a deployment file's
-// would.
+// The jobs are those of deploy/examples: reading a deployment file and laying it out counts.
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,18 +17,20 @@
 
 #include <sys/resource.h>
 
+#include "planner/explain/explanation.h"
+#include "planner/frameworks/deployment.h"
+#include "planner/frameworks/hf_config.h"
 #include "planner/lower/plan_part.h"
 #include "planner/lower/schedule.h"
 #include "planner/model/plan_moves.h"
 #include "planner/solve/planner.h"
 #include "proto/convert.h"
-#include "tests/support/canonical_job.h"
+#include "tests/support/whole_file.h"
 
 namespace wb {
 namespace {
 
-using test::CanonicalJob;
-using test::DeploymentShape;
+using test::ReadWholeFile;
 
 constexpr double kMiB = 1 << 20;
 
@@ -52,35 +55,75 @@ Plan Planned(std::variant<Plan, Refusals> solved) {
   return std::get<Plan>(std::move(solved));
 }
 
+// The job of an example, with so many times its trainers, engines and nodes.
+Job JobOf(const std::string& example, std::int64_t times) {
+  const std::string folder = WB_EXAMPLES "/";
+  const std::string file = folder + example + ".yaml";
+  auto deployment = std::get<Deployment>(ParseDeployment(ReadWholeFile(file), file));
+  std::get<MegatronLayout>(deployment.trainer).ranks *= times;
+  for (EngineSet& set : deployment.rollouts) set.engines *= times;
+  deployment.cluster.nodes *= times;
+  const std::string config = folder + deployment.config;
+  return std::get<Job>(LayOut(deployment,
+                              std::get<HfConfig>(ParseHfConfig(ReadWholeFile(config), config)),
+                              HfConfig::kMaxLayers));
+}
+
 struct Solved {
   Job job;
   Plan plan;
 };
 
-Solved PlanFrom(const DeploymentShape& shape) {
-  Solved solved{CanonicalJob(shape), {}};
+Solved PlanFrom(const std::string& example, std::int64_t times) {
+  Solved solved{JobOf(example, times), {}};
   solved.plan = Planned(Solve(solved.job));
   return solved;
 }
 
+// Must be at most.
+struct Limits {
+  double seconds = 0;
+  double mib = 0;
+};
+
+// Slices as often as some worker wants them.
+std::size_t CountSlices(const Plan& plan) {
+  std::size_t slices = 0;
+  for (const PlanGroup& group : plan.groups) {
+    for (const PlanReceiver& receiver : group.receivers) {
+      slices += plan.demands[receiver.demand].end - plan.demands[receiver.demand].begin;
+    }
+  }
+  return slices;
+}
+
 void PrintWhole(const std::string& name,
-                const DeploymentShape& shape,
-                double must_seconds,
-                double must_mib) {
+                const std::string& example,
+                const Limits& must,
+                std::int64_t times = 1) {
   Solved solved;
-  Print(name + ", layouts and plan", Seconds([&] { solved = PlanFrom(shape); }), "s", must_seconds);
-  PrintPeak(name, must_mib);
+  Print(name + ", from deployment file to checked plan",
+        Seconds([&] { solved = PlanFrom(example, times); }), "s", must.seconds);
+  PrintPeak(name, must.mib);
   Print(name + ", max NIC bytes over bound",
         static_cast<double>(solved.plan.max_nic_bytes()) /
             static_cast<double>(solved.plan.bound_bytes()),
         "", 1.02);
+  Print(name + ", slices", static_cast<double>(CountSlices(solved.plan)), "", 0);
 }
 
-void OneJoins(const std::string& name, const DeploymentShape& shape, double must_seconds) {
-  const Job job = CanonicalJob(shape);
+// What `wbctl plan --summary` does beside planning.
+void ExplainIt(const std::string& name, const std::string& example, double must_seconds) {
+  const Solved solved = PlanFrom(example, 1);
+  Print(name + ", explained",
+        Seconds([&] { (void)Explain(solved.job, solved.plan, std::nullopt); }), "s", must_seconds);
+}
+
+void OneJoins(const std::string& name, const std::string& example, double must_seconds) {
+  const Job job = JobOf(example, 1);
   Job before = job;
   std::erase_if(before.layouts,
-                [](const Layout& layout) { return layout.name.group == "engine003"; });
+                [](const Layout& layout) { return layout.name.group == "engine3"; });
   const Plan plan = Planned(Solve(before));
   Print(name + ", one engine joins", Seconds([&] {
           Planned(Solve(job, PreviousPlan{before, plan}));
@@ -88,16 +131,9 @@ void OneJoins(const std::string& name, const DeploymentShape& shape, double must
         "s", must_seconds);
 }
 
-DeploymentShape KimiTimes(std::int64_t times) {
-  DeploymentShape shape = test::KimiK2();
-  shape.trainers *= times;
-  shape.engines *= times;
-  return shape;
-}
-
 // The parts of one daemon for all groups, as they are sent and as it lowers them for its workers.
 void OneDaemon(const std::string& name, const std::string& node) {
-  const Solved solved = PlanFrom(test::KimiK2());
+  const Solved solved = PlanFrom("kimi-k2", 1);
   std::vector<PlanPart> parts;
   const double making = Seconds([&] {
     for (const PlanGroup& group : solved.plan.groups) {
@@ -134,17 +170,19 @@ void OneDaemon(const std::string& name, const std::string& node) {
 }
 
 void Run(const std::string& scenario) {
-  if (scenario == "moonlight") PrintWhole("Moonlight", test::Moonlight(), 0.4, 512);
-  if (scenario == "qwen3-30b") PrintWhole("Qwen3-30B", test::Qwen3_30B(), 0.4, 512);
-  if (scenario == "qwen3-235b")
-    PrintWhole("Qwen3-235B, 64 to 2 x 32", test::Qwen3_235B(), 0.4, 512);
-  if (scenario == "kimi-k2") PrintWhole("Kimi-K2, 256 to 8 x 32", test::KimiK2(), 1.0, 512);
-  if (scenario == "kimi-k2-joins") OneJoins("Kimi-K2", test::KimiK2(), 0.1);
-  if (scenario == "1024") PrintWhole("1024 to 32 x 32", KimiTimes(4), 5, 1024);
-  if (scenario == "2048") PrintWhole("2048 to 64 x 32", KimiTimes(8), 5, 1024);
-  if (scenario == "4096") PrintWhole("4096 to 128 x 32", KimiTimes(16), 5, 1024);
-  if (scenario == "trainer-daemon") OneDaemon("Kimi-K2, a trainers' daemon", "t0003");
-  if (scenario == "rollout-daemon") OneDaemon("Kimi-K2, a rollouts' daemon", "r0003");
+  const Limits canonical{0.4, 512};
+  const Limits large{5, 1024};
+  if (scenario == "moonlight") PrintWhole("Moonlight", "moonlight", canonical);
+  if (scenario == "qwen3-30b") PrintWhole("Qwen3-30B", "qwen3-30b", canonical);
+  if (scenario == "qwen3-235b") PrintWhole("Qwen3-235B, 64 to 2 x 32", "qwen3-235b", canonical);
+  if (scenario == "kimi-k2") PrintWhole("Kimi-K2, 256 to 8 x 32", "kimi-k2", {1.0, 512});
+  if (scenario == "kimi-k2-joins") OneJoins("Kimi-K2", "kimi-k2", 0.1);
+  if (scenario == "kimi-k2-explained") ExplainIt("Kimi-K2", "kimi-k2", 0.5);
+  if (scenario == "1024") PrintWhole("1024 to 32 x 32", "kimi-k2", large, 4);
+  if (scenario == "2048") PrintWhole("2048 to 64 x 32", "kimi-k2", large, 8);
+  if (scenario == "4096") PrintWhole("4096 to 128 x 32", "kimi-k2", large, 16);
+  if (scenario == "trainer-daemon") OneDaemon("Kimi-K2, a trainers' daemon", "node3");
+  if (scenario == "rollout-daemon") OneDaemon("Kimi-K2, a rollouts' daemon", "node35");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ const char* NameOf(Direction direction) {
 
 // "1 added (engine8)".
 std::string Changes(const Names& names, const char* what) {
-  const std::string count = absl::StrCat(names.size(), " ", what);
+  std::string count = absl::StrCat(names.size(), " ", what);
   if (names.empty()) return count;
   const auto end = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kMaxNamed));
   return absl::StrCat(count, " (", absl::StrJoin(names.begin(), end, ", "),
