@@ -59,7 +59,8 @@ Refusals Of(const std::filesystem::path& file, Refusals refusals) {
 }
 
 ExitCode RunDiff(const PlanOptions& options, std::ostream& out, std::ostream& err) {
-  const JobFile old_file{*options.before, options.file.layers};
+  JobFile old_file = options.file;
+  old_file.path = *options.before;
   const std::variant<PlannedJob, Refusals> before = LoadPlannedJob(old_file);
   if (const auto* refusals = std::get_if<Refusals>(&before)) {
     return Refuse(options, Of(old_file.path, *refusals), out, err);
@@ -96,6 +97,10 @@ void AddPlanCommand(CLI::App& app, ExitCode& exit) {
   CLI::App* command =
       app.add_subcommand("plan", "print the transfer plan of a layout or deployment file");
   AddJobFile(*command, options->file);
+  command->add_flag("--fan-out", options->file.routing.fan_out,
+                    "plan as if engines passed on to others what they get; daemons do not yet");
+  command->add_flag("--node-sharing", options->file.routing.node_sharing,
+                    "plan as if rollouts of a node passed it on to each other; daemons do not yet");
   AddOutputOption(*command, options->output);
   CLI::Option* summary = command->add_flag("--summary", options->summary, "leave the moves out");
   command

@@ -34,7 +34,11 @@ std::vector<BusyNic> Fullest(std::span<const NicLoad> loads, std::size_t count) 
 class Causes {
  public:
   Causes(const Job& job, const Plan& plan, std::vector<BusyNic> nics)
-      : job_(job), plan_(plan), nics_(std::move(nics)), seen_(nics_.size()) {
+      : job_(job),
+        plan_(plan),
+        nodes_(NodeNumbers(job)),
+        nics_(std::move(nics)),
+        seen_(nics_.size()) {
     for (std::size_t n = 0; n < nics_.size(); ++n) numbers_[nics_[n].nic] = n;
   }
 
@@ -57,8 +61,8 @@ class Causes {
       const auto out = numbers_.find({part.src, Direction::kOut});
       const auto in = numbers_.find({part.dst, Direction::kIn});
       if (out == numbers_.end() && in == numbers_.end()) return;
+      if (nodes_[part.src.value()] == nodes_[part.dst.value()]) return;
       const Pool& pool = plan_.pools[pools.PoolOf(part)];
-      if (pool.local) return;
       if (out != numbers_.end()) Add(group, part, part.dst, pool, seen_[out->second]);
       if (in != numbers_.end()) Add(group, part, part.src, pool, seen_[in->second]);
     });
@@ -88,6 +92,7 @@ class Causes {
 
   const Job& job_;
   const Plan& plan_;
+  std::vector<std::uint32_t> nodes_;  // per worker
   std::vector<BusyNic> nics_;
   std::vector<Seen> seen_;  // per NIC
   std::map<NicWay, std::size_t> numbers_;

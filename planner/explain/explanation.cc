@@ -1,6 +1,7 @@
 #include "planner/explain/explanation.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 
 namespace wb {
@@ -40,6 +41,15 @@ BoundRatio RatioTo(const char* name, std::uint64_t bound, const Plan& plan) {
   return ratio;
 }
 
+std::vector<BoundRatio> BoundsOf(const Plan& plan) {
+  std::vector<BoundRatio> bounds{RatioTo("direct", plan.bounds.direct, plan),
+                                 RatioTo("fan_out", plan.bounds.fan_out, plan),
+                                 RatioTo("node_sharing", plan.bounds.node_sharing, plan)};
+  const std::ptrdiff_t in_force = plan.node_sharing ? 2 : plan.fan_out ? 1 : 0;
+  std::rotate(bounds.begin(), bounds.begin() + in_force, bounds.begin() + in_force + 1);
+  return bounds;
+}
+
 }  // namespace
 
 Explanation Explain(const Job& job, const Plan& plan, const std::optional<Rates>& rates) {
@@ -51,8 +61,8 @@ Explanation Explain(const Job& job, const Plan& plan, const std::optional<Rates>
   explanation.full_nics = CountFull(plan, loads);
   explanation.busiest = BusiestNics(job, plan, loads, kBusiest);
   explanation.replicas = UseOfReplicas(plan);
-  explanation.bounds = {RatioTo("direct", plan.bounds.direct, plan)};
-  explanation.binding = FindBinding(plan, loads);
+  explanation.bounds = BoundsOf(plan);
+  if (!plan.fan_out && !plan.node_sharing) explanation.binding = FindBinding(plan, loads);
   if (rates.has_value()) explanation.wire = PredictWireTime(plan, loads, *rates);
   return explanation;
 }

@@ -42,7 +42,7 @@ struct Explanation {
   std::vector<BusyNic> busiest;  // the five fullest
   std::vector<ReplicaUse> replicas;
   std::vector<BoundRatio> bounds;  // the one in force first
-  Binding binding;
+  std::optional<Binding> binding;  // of a plan in which rollouts pass on nothing
   std::optional<WireTime> wire;  // where rates are known
 };
 

@@ -16,6 +16,7 @@ std::vector<ReplicaUse> UseOfReplicas(const Plan& plan) {
   for (const PlanGroup& group : plan.groups) {
     const PartPools pools(plan, group);
     ForEachPart(plan, group, [&](const SlicePart& part) {
+      if (part.relayed) return;
       const std::uint32_t p = pools.PoolOf(part);
       if (plan.pools[p].local) return;
       bytes[p] += part.bytes();

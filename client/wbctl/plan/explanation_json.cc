@@ -81,7 +81,7 @@ Json ExplanationJson(const ExplainedPlan& explained) {
   return {{"tensors", explained.job.tensors.size()},
           {"refused", Json::array()},
           {"max_over_bounds", std::move(ratios)},
-          {"binding", ToJson(explained.job, e.binding)},
+          {"binding", e.binding.has_value() ? ToJson(explained.job, *e.binding) : Json()},
           {"wire", WireJson(explained)},
           {"nic_bytes", {{"out", ToJson(e.out)}, {"in", ToJson(e.in)}}},
           {"full_nics", e.full_nics},

@@ -32,11 +32,17 @@ class Lines {
       Line("bound", "0 B: nothing has to cross between nodes");
       return;
     }
-    for (const BoundRatio& bound : e_.bounds) {
-      Line("bound", absl::StrFormat("%s (%s), fullest NIC at %.3f of it",
-                                    ReadableBytes(bound.bytes), bound.name, bound.max_over_bound));
+    const BoundRatio& in_force = e_.bounds.front();
+    Line("bound",
+         absl::StrFormat("%s (%s), fullest NIC at %.3f of it", ReadableBytes(in_force.bytes),
+                         in_force.name, in_force.max_over_bound));
+    std::vector<std::string> others;
+    for (std::size_t i = 1; i < e_.bounds.size(); ++i) {
+      others.push_back(
+          absl::StrCat(ReadableBytes(e_.bounds[i].bytes), " (", e_.bounds[i].name, ")"));
     }
-    Line("set by", SetBy());
+    Line("", absl::StrJoin(others, ", "));
+    if (e_.binding.has_value()) Line("set by", SetBy(*e_.binding));
   }
 
   void WriteWireTime(const std::optional<Rates>& rates) {
@@ -125,8 +131,7 @@ class Lines {
     return absl::StrJoin(names, ", ");
   }
 
-  std::string SetBy() const {
-    const Binding& binding = e_.binding;
+  std::string SetBy(const Binding& binding) const {
     switch (binding.kind) {
       case Binding::Kind::kIngress:
         return absl::StrCat("ingress: ", Count(binding.workers.size(), "rollout worker"), " (",

@@ -43,7 +43,10 @@ Json Summary(const ExplainedPlan& explained) {
       {"intra_node_bytes", plan.intra_node_bytes},
       {"unused", std::move(unused)},
       {"max_over_bound", explained.explanation.bounds.front().max_over_bound},
-      {"bounds", {{"direct", plan.bounds.direct}}},
+      {"bounds",
+       {{"direct", plan.bounds.direct},
+        {"fan_out", plan.bounds.fan_out},
+        {"node_sharing", plan.bounds.node_sharing}}},
       {"ties", std::move(ties)},
       {"fingerprint", absl::StrCat(absl::Hex(plan.fingerprint.value(), absl::kZeroPad16))}};
   summary.update(ExplanationJson(explained));

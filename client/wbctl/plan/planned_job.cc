@@ -82,7 +82,7 @@ std::variant<PlannedJob, Refusals> LoadPlannedJob(const JobFile& file, const Pla
   auto& [loaded, rates] = std::get<Read>(read);
   std::optional<PreviousPlan> previous;
   if (before != nullptr) previous.emplace(PreviousPlan{before->loaded.job, before->plan});
-  std::variant<Plan, Refusals> solved = Solve(loaded.job, previous);
+  std::variant<Plan, Refusals> solved = Solve(loaded.job, previous, file.routing);
   if (auto* refusals = std::get_if<Refusals>(&solved)) return std::move(*refusals);
   return PlannedJob{std::move(loaded), std::get<Plan>(std::move(solved)), rates};
 }

@@ -10,6 +10,7 @@
 #include "planner/explain/explanation.h"
 #include "planner/model/plan.h"
 #include "planner/model/refusal.h"
+#include "planner/solve/planner.h"
 #include "proto/convert.h"
 
 namespace wb {
@@ -25,6 +26,7 @@ struct PlannedJob {
 struct JobFile {
   std::filesystem::path path = {};
   std::optional<std::int64_t> layers = {};  // of a deployment's model, from its first; none: all
+  Routing routing = {};                     // what its plan may do
 };
 
 /// Adds FILE and `--layers N` to a subcommand.

@@ -64,7 +64,7 @@ TEST_CASE("the complete example of the design is planned as written out by hand"
 // k is cut in two in the trainer's memory and whole in the rollout's; w is transposed in the
 // former.
 constexpr const char* kExplanation = R"({
-  "tensors": 3, "refused": [], "max_over_bounds": {"direct": 1.0},
+  "tensors": 3, "refused": [], "max_over_bounds": {"direct": 1.0, "fan_out": 1.0, "node_sharing": 1.0},
   "binding": {"kind": "ingress", "workers": ["engine0/0"], "bytes": 104}, "wire": null,
   "nic_bytes": {"out": {"min": 104, "mean": 104.0, "max": 104},
                 "in": {"min": 104, "mean": 104.0, "max": 104}},
@@ -332,6 +332,7 @@ TEST_CASE("the table says in readable sizes what moves and how close that is to 
           "moves          5, 104 B, of which 0 B inside nodes\n"
           "fullest NIC    104 B out, 104 B in\n"
           "bound          104 B (direct), fullest NIC at 1.000 of it\n"
+          "               104 B (fan_out), 104 B (node_sharing)\n"
           "set by         ingress: 1 rollout worker (engine0/0) must get 104 B\n"
           "NICs out       min 104 B, mean 104 B, max 104 B\n"
           "NICs in        min 104 B, mean 104 B, max 104 B\n"

@@ -297,7 +297,7 @@ TEST_CASE("wire time is the fullest rail's, or the fullest GPU's inside its node
   REQUIRE(explanation.out == Spread{2000, 2000, 2000});
   REQUIRE(explanation.in == Spread{0, 1000, 2000});
   REQUIRE(explanation.full_nics == 2);
-  REQUIRE(explanation.bounds == std::vector<BoundRatio>{{"direct", 2000, 1}});
+  REQUIRE(explanation.bounds.front() == BoundRatio{"direct", 2000, 1});
 }
 
 TEST_CASE("a plan that crosses no NIC has nothing that sets its bound", "[planner][explain]") {
@@ -312,6 +312,25 @@ TEST_CASE("a plan that crosses no NIC has nothing that sets its bound", "[planne
   REQUIRE(explanation.replicas.empty());
   REQUIRE(explanation.full_nics == 0);
   REQUIRE(explanation.bounds.front().max_over_bound == 1);
+}
+
+TEST_CASE("what an engine passes on leaves its NIC, and is no replica that is used",
+          "[planner][explain][fan-out]") {
+  test::JobBuilder builder;
+  builder.AddTensor("w", Dtype::kInt8, {60});
+  builder.Trainer(0, "t").Holds("w", {0}, {60});
+  for (int e = 0; e < 3; ++e) {
+    builder.Rollout("e" + std::to_string(e), 0, "n" + std::to_string(e)).Holds("w", {0}, {60});
+  }
+  const Job job = builder.Build();
+  const Plan plan = MustSolve(job, {.fan_out = true});
+  const Explanation explanation = Explain(job, plan, std::nullopt);
+  CHECK(explanation.out.max == 60);
+  CHECK(explanation.bounds.front() == BoundRatio{"fan_out", 60, 1});
+  CHECK(explanation.bounds[1] == BoundRatio{"direct", 180, 60.0 / 180});
+  CHECK_FALSE(explanation.binding.has_value());
+  CHECK(explanation.replicas == std::vector{ReplicaUse{1, 60, 1, 1}});
+  CHECK(explanation.busiest.size() == 5);  // one trainer's out, two engines' out, three engines' in
 }
 
 TEST_CASE("a family of tensors leaves out parts of a name that are numbers, and which projection",
