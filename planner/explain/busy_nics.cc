@@ -16,12 +16,14 @@
 namespace wb {
 namespace {
 
+constexpr std::size_t kCauses = 8;
+
 std::vector<BusyNic> Fullest(std::span<const NicLoad> loads, std::size_t count) {
   std::vector<BusyNic> nics;
   for (std::uint32_t w = 0; w < loads.size(); ++w) {
     for (const Direction direction : {Direction::kOut, Direction::kIn}) {
       const std::uint64_t bytes = BytesOf(loads[w], direction);
-      if (bytes > 0) nics.push_back({{WorkerIndex(w), direction}, bytes, 0, 0, {}});
+      if (bytes > 0) nics.push_back({{WorkerIndex(w), direction}, bytes, 0, 0, {}, 0, 0});
     }
   }
   std::stable_sort(nics.begin(), nics.end(),
@@ -88,6 +90,10 @@ class Causes {
     for (const auto& [key, bytes] : families) nic.causes.push_back({key.first, key.second, bytes});
     std::stable_sort(nic.causes.begin(), nic.causes.end(),
                      [](const Cause& a, const Cause& b) { return a.bytes > b.bytes; });
+    for (; nic.causes.size() > kCauses; nic.causes.pop_back()) {
+      ++nic.other_causes;
+      nic.other_bytes += nic.causes.back().bytes;
+    }
   }
 
   const Job& job_;

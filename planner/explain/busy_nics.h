@@ -27,7 +27,9 @@ struct BusyNic {
   std::uint64_t bytes = 0;
   std::size_t peers = 0;      // workers at the other ends
   std::size_t groups = 0;     // rollout groups that the bytes are for
-  std::vector<Cause> causes;  // most bytes first
+  std::vector<Cause> causes;  // most bytes first, at most eight
+  std::size_t other_causes = 0;
+  std::uint64_t other_bytes = 0;  // of those
   friend bool operator==(const BusyNic&, const BusyNic&) = default;
 };
 

@@ -28,7 +28,9 @@ Json ToJson(const Job& job, const BusyNic& nic) {
           {"bytes", nic.bytes},
           {"peers", nic.peers},
           {"groups", nic.groups},
-          {"causes", std::move(causes)}};
+          {"causes", std::move(causes)},
+          {"other_causes", nic.other_causes},
+          {"other_bytes", nic.other_bytes}};
 }
 
 const char* NameOf(Binding::Kind kind) {

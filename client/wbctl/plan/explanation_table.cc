@@ -83,7 +83,7 @@ class Lines {
     std::vector<std::string> told;  // NICs that are as full mostly are so for one reason
     for (const BusyNic& nic : e_.busiest) {
       const bool out = nic.nic.direction == Direction::kOut;
-      std::vector<std::string> why = Why(nic.causes);
+      std::vector<std::string> why = Why(nic);
       out_ << absl::StreamFormat("  %s: %s %s %s of %s%s\n",
                                  job_.layout(nic.nic.worker).name.ToString(),
                                  ReadableBytes(nic.bytes), out ? "out to" : "in from",
@@ -104,20 +104,19 @@ class Lines {
     return absl::StrFormat("    %10s  %s", ReadableBytes(bytes), what);
   }
 
-  static std::vector<std::string> Why(const std::vector<Cause>& causes) {
+  static std::vector<std::string> Why(const BusyNic& nic) {
+    const std::size_t shown = std::min(nic.causes.size(), kMaxCauses);
     std::vector<std::string> lines;
-    std::uint64_t rest = 0;
-    for (const Cause& cause : causes) {
-      if (lines.size() < kMaxCauses) {
-        lines.push_back(CauseLine(cause.bytes, absl::StrCat(cause.tensors, ", held by ",
-                                                            Count(cause.holders, "trainer"))));
-      } else {
-        rest += cause.bytes;
-      }
-    }
-    if (rest > 0) {
+    std::uint64_t rest = nic.bytes;
+    for (std::size_t i = 0; i < shown; ++i) {
+      const Cause& cause = nic.causes[i];
       lines.push_back(CauseLine(
-          rest, absl::StrCat("of ", causes.size() - kMaxCauses, " more kinds of tensors")));
+          cause.bytes, absl::StrCat(cause.tensors, ", held by ", Count(cause.holders, "trainer"))));
+      rest -= cause.bytes;
+    }
+    const std::size_t more = nic.causes.size() - shown + nic.other_causes;
+    if (more > 0) {
+      lines.push_back(CauseLine(rest, absl::StrCat("of ", more, " more kinds of tensors")));
     }
     return lines;
   }
