@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -19,62 +19,131 @@
 namespace wb {
 namespace {
 
-// New ids 0..n-1 for the old ones in use, in the order of the old ones.
+// New ids 0..n-1 for the old ones in use, in the order of the old ones; then again for others. Costs
+// as much as there are in use, however large the table is.
 template <typename Id>
 class Renumbering {
  public:
-  explicit Renumbering(std::size_t table_size) : new_ids_(table_size) {}
-  void Use(Id id) { new_ids_[id.value()] = Id(0); }
-  /// Gives out the new ids; returns the old ones in the new order.
-  std::vector<Id> Assign() {
-    std::vector<Id> used;
-    for (std::uint32_t old = 0; old < new_ids_.size(); ++old) {
-      if (!new_ids_[old].has_value()) continue;
-      new_ids_[old] = Id(static_cast<std::uint32_t>(used.size()));
-      used.emplace_back(old);
-    }
-    return used;
+  explicit Renumbering(std::size_t table_size) : new_ids_(table_size, kUnused) {}
+  void Use(Id id) {
+    if (new_ids_[id.value()] != kUnused) return;
+    new_ids_[id.value()] = 0;
+    used_.push_back(id);
   }
-  std::optional<Id> Find(Id id) const { return new_ids_[id.value()]; }
+  /// Gives out the new ids; returns the old ones in the new order.
+  const std::vector<Id>& Assign() {
+    std::sort(used_.begin(), used_.end());
+    for (std::uint32_t i = 0; i < used_.size(); ++i) new_ids_[used_[i].value()] = i;
+    return used_;
+  }
+  std::optional<Id> Find(Id id) const {
+    const std::uint32_t found = new_ids_[id.value()];
+    return found == kUnused ? std::nullopt : std::optional(Id(found));
+  }
+  void Clear() {
+    for (const Id id : used_) new_ids_[id.value()] = kUnused;
+    used_.clear();
+  }
 
  private:
-  std::vector<std::optional<Id>> new_ids_;
+  static constexpr std::uint32_t kUnused = std::numeric_limits<std::uint32_t>::max();
+  std::vector<std::uint32_t> new_ids_;  // by old one
+  std::vector<Id> used_;
+};
+
+// Which of some nodes a job's workers are on.
+class NodesOfWorkers {
+ public:
+  NodesOfWorkers(const Job& job, std::span<const std::string> nodes) {
+    absl::flat_hash_map<absl::string_view, std::uint32_t> numbers;
+    for (std::uint32_t n = 0; n < nodes.size(); ++n) numbers.emplace(nodes[n], n);
+    of_worker_.reserve(job.layouts.size());
+    for (const Layout& layout : job.layouts) {
+      const auto found = numbers.find(layout.node);
+      of_worker_.push_back(found == numbers.end() ? std::nullopt : std::optional(found->second));
+    }
+  }
+  /// Nothing: on none of them.
+  std::optional<std::uint32_t> Of(WorkerIndex worker) const { return of_worker_[worker.value()]; }
+
+ private:
+  std::vector<std::optional<std::uint32_t>> of_worker_;
+};
+
+// Makes the parts of one group, each of some of its moves.
+class PartMaker {
+ public:
+  PartMaker(const Job& job, const PlanGroup& group)
+      : job_(job), group_(group), workers_(job.layouts.size()), tensors_(job.tensors.size()) {}
+
+  PlanPart Make(std::vector<Move> moves) {
+    PlanPart part{job_.name, group_.name, group_.fingerprint, {}, {}, {}, std::move(moves)};
+    for (const Move& move : part.moves) {
+      workers_.Use(move.src);
+      workers_.Use(move.dst);
+      tensors_.Use(move.tensor);
+    }
+    for (const WorkerIndex worker : workers_.Assign()) {
+      part.workers.push_back({job_.layout(worker).name, job_.layout(worker).node});
+    }
+    for (const TensorId tensor : tensors_.Assign()) part.tensors.push_back(job_.tensor(tensor));
+    for (const Tie& tie : group_.ties) {
+      const std::optional<TensorId> target = tensors_.Find(tie.target);
+      if (target.has_value()) part.ties.push_back({job_.tensor(tie.alias).name, *target});
+    }
+    for (Move& move : part.moves) {
+      move.src = *workers_.Find(move.src);
+      move.dst = *workers_.Find(move.dst);
+      move.tensor = *tensors_.Find(move.tensor);
+    }
+    workers_.Clear();
+    tensors_.Clear();
+    return part;
+  }
+
+ private:
+  const Job& job_;
+  const PlanGroup& group_;
+  Renumbering<WorkerIndex> workers_;
+  Renumbering<TensorId> tensors_;
 };
 
 }  // namespace
 
+void MakePlanParts(const Job& job,
+                   const Plan& plan,
+                   const std::string& group_name,
+                   std::span<const std::string> nodes,
+                   absl::FunctionRef<void(std::size_t node, PlanPart part)> take) {
+  const PlanGroup& group = *plan.FindGroup(group_name);
+  const NodesOfWorkers here(job, nodes);
+  const std::vector<Move> moves = MovesOf(plan, group, [&](WorkerIndex src, WorkerIndex dst) {
+    return here.Of(src).has_value() || here.Of(dst).has_value();
+  });
+  std::vector<std::vector<const Move*>> of_node(nodes.size());
+  for (const Move& move : moves) {
+    const std::optional<std::uint32_t> from = here.Of(move.src);
+    const std::optional<std::uint32_t> to = here.Of(move.dst);
+    if (from.has_value()) of_node[*from].push_back(&move);
+    if (to.has_value() && to != from) of_node[*to].push_back(&move);
+  }
+  PartMaker maker(job, group);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    std::vector<Move> own;
+    own.reserve(of_node[n].size());
+    for (const Move* move : of_node[n]) own.push_back(*move);
+    take(n, maker.Make(std::move(own)));
+  }
+}
+
 PlanPart MakePlanPart(const Job& job,
                       const Plan& plan,
-                      const std::string& group_name,
+                      const std::string& group,
                       const std::string& node) {
-  const PlanGroup& group = *plan.FindGroup(group_name);
-  PlanPart part{job.name, group.name, group.fingerprint, {}, {}, {}, {}};
-  Renumbering<WorkerIndex> workers(job.layouts.size());
-  Renumbering<TensorId> tensors(job.tensors.size());
-  std::vector<bool> here(job.layouts.size());
-  for (std::size_t w = 0; w < here.size(); ++w) here[w] = job.layouts[w].node == node;
-  part.moves = MovesOf(plan, group, [&](WorkerIndex src, WorkerIndex dst) {
-    return here[src.value()] || here[dst.value()];
-  });
-  for (const Move& move : part.moves) {
-    workers.Use(move.src);
-    workers.Use(move.dst);
-    tensors.Use(move.tensor);
-  }
-  for (const WorkerIndex worker : workers.Assign()) {
-    part.workers.push_back({job.layout(worker).name, job.layout(worker).node});
-  }
-  for (const TensorId tensor : tensors.Assign()) part.tensors.push_back(job.tensor(tensor));
-  for (const Tie& tie : group.ties) {
-    const std::optional<TensorId> target = tensors.Find(tie.target);
-    if (target.has_value()) part.ties.push_back({job.tensor(tie.alias).name, *target});
-  }
-  for (Move& move : part.moves) {
-    move.src = *workers.Find(move.src);
-    move.dst = *workers.Find(move.dst);
-    move.tensor = *tensors.Find(move.tensor);
-  }
-  return part;
+  PlanPart made;
+  MakePlanParts(job, plan, group, {&node, 1},
+                [&](std::size_t, PlanPart part) { made = std::move(part); });
+  return made;
 }
 
 absl::StatusOr<Layout> BindLayout(const Registration& registration, const PlanPart& part) {

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <span>
 #include <string>
-#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 
 #include "planner/model/layout.h"
@@ -13,7 +14,16 @@
 
 namespace wb {
 
-/// The part of `plan` for `node` and the rollout group `group`, one of the plan's.
+/// Hands the parts of `plan` for the rollout group `group`, one of the plan's, to `take`, each with
+/// the index of its node in `nodes` (each once), in that order; a node that no move concerns has one
+/// without moves. Walks the group once, however many nodes there are; what it holds at a time are
+/// the group's moves (some 100 bytes each), two pointers to each, and one part.
+void MakePlanParts(const Job& job,
+                   const Plan& plan,
+                   const std::string& group,
+                   std::span<const std::string> nodes,
+                   absl::FunctionRef<void(std::size_t node, PlanPart part)> take);
+/// That of one node.
 [[nodiscard]] PlanPart MakePlanPart(const Job& job,
                                     const Plan& plan,
                                     const std::string& group,

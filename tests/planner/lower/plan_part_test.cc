@@ -1,11 +1,16 @@
 #include "planner/lower/plan_part.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
+#include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "planner/lower/schedule.h"
+#include "planner/model/plan_moves.h"
 #include "tests/planner/solve/solve_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/job_builder.h"
@@ -50,6 +55,64 @@ TEST_CASE("a node that has no share in a delivery gets an empty part", "[planner
   REQUIRE(part.moves.empty());
   REQUIRE(part.workers.empty());
   REQUIRE(part.tensors.empty());
+}
+
+// The part of one node by the definition: its moves alone, and a table of what they name.
+PlanPart PartByDefinition(const Job& job,
+                          const Plan& plan,
+                          const PlanGroup& group,
+                          const std::string& node) {
+  PlanPart part{job.name, group.name, group.fingerprint, {}, {}, {}, {}};
+  part.moves = MovesOf(plan, group, [&](WorkerIndex src, WorkerIndex dst) {
+    return job.layout(src).node == node || job.layout(dst).node == node;
+  });
+  std::map<WorkerIndex, WorkerIndex> workers;
+  std::map<TensorId, TensorId> tensors;
+  for (const Move& move : part.moves) {
+    workers[move.src];
+    workers[move.dst];
+    tensors[move.tensor];
+  }
+  for (auto& [old_id, new_id] : workers) {
+    new_id = WorkerIndex(static_cast<std::uint32_t>(part.workers.size()));
+    part.workers.push_back({job.layout(old_id).name, job.layout(old_id).node});
+  }
+  for (auto& [old_id, new_id] : tensors) {
+    new_id = TensorId(static_cast<std::uint32_t>(part.tensors.size()));
+    part.tensors.push_back(job.tensor(old_id));
+  }
+  for (const Tie& tie : group.ties) {
+    const auto target = tensors.find(tie.target);
+    if (target != tensors.end()) part.ties.push_back({job.tensor(tie.alias).name, target->second});
+  }
+  for (Move& move : part.moves) {
+    move.src = workers.at(move.src);
+    move.dst = workers.at(move.dst);
+    move.tensor = tensors.at(move.tensor);
+  }
+  return part;
+}
+
+TEST_CASE("parts made in one walk are those of each node for itself",
+          "[planner][lower][property]") {
+  const int round = GENERATE(range(0, 60));
+  INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round);
+  std::mt19937_64 rng = test::TestRng(round);
+  const Job job = test::RandomJob(rng);
+  const Plan plan = MustSolve(job);
+  std::set<std::string> names{"node of nobody"};
+  for (const Layout& layout : job.layouts) names.insert(layout.node);
+  std::vector<std::string> nodes(names.begin(), names.end());
+  std::shuffle(nodes.begin(), nodes.end(), rng);
+  if (round % 2 == 1) nodes.resize((nodes.size() + 1) / 2);
+  for (const PlanGroup& group : plan.groups) {
+    std::size_t made = 0;
+    MakePlanParts(job, plan, group.name, nodes, [&](std::size_t node, const PlanPart& part) {
+      REQUIRE(node == made++);
+      REQUIRE(part == PartByDefinition(job, plan, group, nodes[node]));
+    });
+    REQUIRE(made == nodes.size());
+  }
 }
 
 TEST_CASE("both ends lower a part to the same chunks as the whole plan",
