@@ -11,6 +11,7 @@
 
 #include "daemon/data_interface.h"
 #include "daemon/leader/leader.h"
+#include "daemon/leader_work.h"
 #include "daemon/loop_watch.h"
 #include "daemon/move/coordinator.h"
 #include "daemon/move/mover.h"
@@ -96,6 +97,7 @@ struct Daemon::State {
   std::unique_ptr<EventLoop> control_loop;
   std::unique_ptr<EventLoop> leader_loop;
   std::unique_ptr<ClusterServer> cluster_server;
+  std::unique_ptr<LeaderWork> leader_work;
   std::unique_ptr<Leader> leader;
   std::unique_ptr<MoverRelay> relay;
   std::unique_ptr<Mover> mover;
@@ -147,8 +149,9 @@ absl::Status Daemon::State::StartLeader() {
   leader_options.retire_after = options.leader_retire_after;
   leader_options.start_timeout = options.timeouts_start;
   leader_options.rejoin_timeout = options.timeouts_rejoin;
-  leader = std::make_unique<Leader>(*leader_loop, *cluster_server, identity.term,
-                                    identity.incarnation, leader_options);
+  leader_work = std::make_unique<LeaderWork>(*leader_loop);
+  leader = std::make_unique<Leader>(LeaderParts{*leader_loop, *cluster_server, *leader_work},
+                                    identity.term, identity.incarnation, leader_options);
   WB_RETURN_IF_ERROR(cluster_server->Listen(*options.leader_listen, *leader));
   leader_address = cluster_server->address();
   spdlog::info("leader role: listening on {}, term {}", leader_address.ToString(),

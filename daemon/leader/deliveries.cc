@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
+#include <cstddef>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 
 #include "daemon/leader/waits.h"
 #include "daemon/state/attempt_id.h"
+#include "planner/lower/plan_part.h"
 
 namespace wb {
 namespace {
@@ -106,8 +108,7 @@ void Deliveries::Accept(const DeliveryRef& ref, std::int32_t rank, Caller caller
 void Deliveries::Prepare(const DeliveryRef& ref) {
   Delivery& delivery = ref.delivery;
   delivery.attempt = AttemptOf(ref, state_.term);
-  delivery.prepare_sent = state_.turns.Now();
-  delivery.since = *delivery.prepare_sent;
+  delivery.since = state_.turns.Now();
   state_.attempts[*delivery.attempt] = {ref.job.name, ref.publication.version, delivery.group,
                                         delivery.late};
   for (const auto& [node, others] : delivery.plan->groups.at(delivery.group).exchanges) {
@@ -117,27 +118,62 @@ void Deliveries::Prepare(const DeliveryRef& ref) {
   for (const std::string& node : ref.job.NodesOfGroup(delivery.group)) {
     delivery.participants[node];
   }
-  for (const auto& [node, peer] : delivery.participants) {
-    state_.peers.Send(node, PrepareMessage(ref, node));
+  for (const auto& [name, member] : ref.job.members.all()) {
+    if (!TakesPart(delivery, name)) continue;
+    const auto peer = delivery.participants.find(member.node());
+    if (peer == delivery.participants.end()) continue;
+    peer->second.workers.emplace(name.ToString(), member.generation());
   }
+  std::vector<std::string> without_part;
+  for (const auto& [node, peer] : delivery.participants) {
+    if (NeedsPart(ref, node)) {
+      without_part.push_back(node);
+    } else {
+      AskToPrepare(ref, node, {});
+    }
+  }
+  if (!without_part.empty()) MakeParts(ref, std::move(without_part));
 }
 
-PrepareAttempt Deliveries::PrepareMessage(const DeliveryRef& ref, const std::string& node) {
+bool Deliveries::NeedsPart(const DeliveryRef& ref, const std::string& node) {
+  const Peer* peer = state_.peers.FindNode(node);
+  if (peer == nullptr) return false;  // lost: the delivery is about to hear of it
+  const auto sent = peer->plans_sent.find({ref.job.name, ref.delivery.group});
+  return sent == peer->plans_sent.end() ||
+         sent->second != ref.delivery.plan->plan.FindGroup(ref.delivery.group)->fingerprint;
+}
+
+void Deliveries::MakeParts(const DeliveryRef& ref, std::vector<std::string> nodes) {
+  state_.works.Begin([this, &links = state_.peers.links(), attempt = *ref.delivery.attempt,
+                      solved = ref.delivery.plan, group = ref.delivery.group,
+                      nodes = std::move(nodes)](const Works::Report& report) {
+    MakePlanParts(solved->job, solved->plan, group, nodes, [&](std::size_t node, PlanPart made) {
+      const auto message = std::make_shared<PrepareAttempt>();
+      message->plan = std::move(made);
+      links.Pack(*message);
+      report([this, attempt, node = nodes[node], message] {
+        const std::optional<DeliveryRef> waiting = Find(attempt);  // it may have failed since
+        if (!waiting.has_value() || waiting->delivery.state != DeliveryState::kWaiting) return;
+        if (!waiting->delivery.participants.contains(node)) return;
+        AskToPrepare(*waiting, node, std::move(*message));
+      });
+    });
+  });
+}
+
+void Deliveries::AskToPrepare(const DeliveryRef& ref,
+                              const std::string& node,
+                              PrepareAttempt message) {
   const SolvedPlan& solved = *ref.delivery.plan;
-  PrepareAttempt message;
+  const bool has_plan = message.plan.has_value() || message.packed_plan != nullptr;
   message.attempt = *ref.delivery.attempt;
   message.job = ref.job.name;
   message.group = ref.delivery.group;
   message.version = ref.publication.version;
   message.fingerprint = solved.plan.FindGroup(ref.delivery.group)->fingerprint;
-  if (Peer* peer = state_.peers.FindNode(node); peer != nullptr) {
-    const auto [sent, is_first] =
-        peer->plans_sent.try_emplace({ref.job.name, ref.delivery.group}, message.fingerprint);
-    if (is_first || sent->second != message.fingerprint) {
-      message.plan = MakePlanPart(solved.job, solved.plan, ref.delivery.group, node);
-      sent->second = message.fingerprint;
-      message.forget = PlansToForget(ref.job, *peer);
-    }
+  if (Peer* peer = state_.peers.FindNode(node); has_plan && peer != nullptr) {
+    peer->plans_sent[{ref.job.name, ref.delivery.group}] = message.fingerprint;
+    message.forget = PlansToForget(ref.job, *peer);
   }
   const auto& exchanges = solved.groups.at(ref.delivery.group).exchanges;
   if (const auto others = exchanges.find(node); others != exchanges.end()) {
@@ -147,12 +183,10 @@ PrepareAttempt Deliveries::PrepareMessage(const DeliveryRef& ref, const std::str
       message.peers.push_back({other, peer->hello.incarnation, peer->hello.data_address});
     }
   }
-  for (const auto& [name, member] : ref.job.members.all()) {
-    if (TakesPart(ref.delivery, name) && member.node() == node) {
-      message.workers.emplace(name.ToString(), member.generation());
-    }
-  }
-  return message;
+  AttemptPeer& asked = ref.delivery.participants.at(node);
+  message.workers = std::move(asked.workers);
+  asked.asked = true;
+  state_.peers.Send(node, std::move(message));
 }
 
 void Deliveries::OnPrepared(const std::string& node, AttemptId attempt) {
@@ -280,10 +314,12 @@ void Deliveries::Fail(const DeliveryRef& ref, const absl::Status& status) {
     state_.peers.Send(node, VersionFailed{ref.job.name, delivery.group, ref.publication.version,
                                           delivery.status});
   }
-  if (delivery.attempt.has_value()) {
-    Abort(ref);
-  } else {
+  // Who was not asked yet will not be: nothing moves there.
+  std::erase_if(delivery.participants, [](const auto& entry) { return !entry.second.asked; });
+  if (delivery.participants.empty()) {
     Quiet(ref);
+  } else {
+    Abort(ref);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -59,7 +60,11 @@ class Deliveries {
   std::optional<Found> Expect(const std::string& node, AttemptId attempt, DeliveryState state);
 
   void Prepare(const DeliveryRef& ref);
-  PrepareAttempt PrepareMessage(const DeliveryRef& ref, const std::string& node);
+  bool NeedsPart(const DeliveryRef& ref, const std::string& node);
+  /// Makes the parts of these nodes, and asks each to prepare once its part is there.
+  void MakeParts(const DeliveryRef& ref, std::vector<std::string> nodes);
+  /// `message` has the plan, if it is to have one, and nothing else.
+  void AskToPrepare(const DeliveryRef& ref, const std::string& node, PrepareAttempt message);
   void Commit(const DeliveryRef& ref);
   void Abort(const DeliveryRef& ref);
   void Committed(const DeliveryRef& ref);

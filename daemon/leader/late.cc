@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <spdlog/spdlog.h>
@@ -99,11 +98,18 @@ bool LateDeliveries::OfferFrom(LeaderJob& job,
                                Version version) {
   const std::pair<SessionId, SessionId> sessions = SessionsOf(job, source, group);
   if (job.late_refused.contains(sessions)) return false;
-  std::variant<SolvedPlan, Refusals> solved = SolveBetween(job.members, source, group);
-  if (const Refusals* refusals = std::get_if<Refusals>(&solved); refusals != nullptr) {
+  const Offering* made = job.late_plans.Get(
+      state_.works, Participants::Of(job.members, source, {group}), [this, name = job.name] {
+        const auto found = state_.jobs.find(name);
+        if (found != state_.jobs.end()) Consider(found->second);
+      });
+  if (made == nullptr) return true;
+  const Offering offering = *made;
+  job.late_plans.Forget();
+  if (offering.plan == nullptr) {
     job.late_refused.insert(sessions);
     spdlog::info("job={} version={} group={} cannot be had from {}: {}", job.name, version.value(),
-                 group, source, ToStatus(*refusals).ToString());
+                 group, source, ToStatus(offering.refusals).ToString());
     return false;
   }
   const auto now = state_.turns.Now();
@@ -123,7 +129,7 @@ bool LateDeliveries::OfferFrom(LeaderJob& job,
   delivery.sources = source;
   delivery.late = true;
   delivery.since = now;
-  delivery.plan = std::make_shared<const SolvedPlan>(std::move(std::get<SolvedPlan>(solved)));
+  delivery.plan = offering.plan;
   delivery.bytes_planned = delivery.plan->groups.at(group).bytes;
   job.late.emplace(version, group);
   spdlog::info("job={} version={} group={} offered late, from {}", job.name, version.value(), group,
@@ -144,6 +150,7 @@ void LateDeliveries::Go(LeaderJob& job) {
 
 void LateDeliveries::MakeWay(LeaderJob& job, Version newer) {
   job.late_refused.clear();
+  job.late_plans.Forget();
   const absl::Status status = absl::FailedPreconditionError(
       absl::StrCat("version ", newer.value(), " is on offer: receive that"));
   for (const auto& [version, group] : job.late) {

@@ -32,7 +32,7 @@ class LateDeliveries {
   void MemberLost(LeaderJob& job, const Member& member, const absl::Status& left);
 
  private:
-  /// False when there is no plan from `source`.
+  /// False when there is no plan from `source`. While it is made, true: it is offered then.
   bool OfferFrom(LeaderJob& job,
                  const std::string& source,
                  const std::string& group,

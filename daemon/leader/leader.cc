@@ -15,8 +15,8 @@
 namespace wb {
 
 struct Leader::State {
-  State(Timers& timers, PeerLinks& links, const LeaderOptions& options)
-      : values(timers, links, options), publications(values), registrations(values, publications) {}
+  State(const LeaderParts& parts, const LeaderOptions& options)
+      : values(parts, options), publications(values), registrations(values, publications) {}
 
   void Dispatch(PeerId id, ToLeader& message);
 
@@ -69,12 +69,11 @@ void Leader::State::Dispatch(PeerId id, ToLeader& message) {
   values.peers.Close(id, absl::FailedPreconditionError("the first message must be hello"));
 }
 
-Leader::Leader(Timers& timers,
-               PeerLinks& peers,
+Leader::Leader(const LeaderParts& parts,
                Term term,
                Incarnation incarnation,
                const LeaderOptions& options)
-    : state_(std::make_unique<State>(timers, peers, options)) {
+    : state_(std::make_unique<State>(parts, options)) {
   state_->values.term = term;
   state_->values.incarnation = incarnation;
 }

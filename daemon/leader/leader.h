@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 
+#include "daemon/leader/background.h"
 #include "daemon/state/cluster_messages.h"
 #include "planner/base/strong_id.h"
 #include "planner/model/ids.h"
@@ -25,6 +26,8 @@ class PeerLinks {
  public:
   virtual ~PeerLinks() = default;
   virtual void Send(PeerId peer, FromLeader message) = 0;
+  /// Makes of a message's plan what goes out, so that Send has less to do. Thread-safe.
+  virtual void Pack(PrepareAttempt& message) const = 0;
   /// Ends a stream with `status`, after what was sent to it before. The leader has forgotten the
   /// peer: OnPeerLost may or may not follow.
   virtual void Close(PeerId peer, const absl::Status& status) = 0;
@@ -102,14 +105,19 @@ struct RefusalsSnapshot {
 
 inline constexpr std::uint32_t kMaxRefusals = 10'000;
 
+/// What a leader works with; outlives it.
+struct LeaderParts {
+  Timers& timers;
+  PeerLinks& peers;
+  Background& background;
+};
+
 /// The leader role: members of every job, one plan per set of layouts, the version table
 /// (publications and deliveries), and the steps that move them. All its state is soft. It decides;
 /// daemons do. Loop-confined: every method runs on the leader's loop.
 class Leader final : public PeerEvents {
  public:
-  /// `timers` and `peers` must outlive the leader.
-  Leader(Timers& timers,
-         PeerLinks& peers,
+  Leader(const LeaderParts& parts,
          Term term,
          Incarnation incarnation,
          const LeaderOptions& options);

@@ -73,7 +73,14 @@ void Publications::Offer(LeaderJob& job,
                          Publication& publication,
                          const std::set<std::string>& groups) {
   const std::optional<GroupCensus> trainers = job.members.TrainerGroup();
-  const Offering& offering = job.plans.Get(job.members, trainers->group, groups);
+  const Offering* made =
+      job.plans.Get(state_.works, Participants::Of(job.members, trainers->group, groups),
+                    [this, name = job.name] {
+                      const auto found = state_.jobs.find(name);
+                      if (found != state_.jobs.end()) ConsiderOffer(found->second);
+                    });
+  if (made == nullptr) return;
+  const Offering& offering = *made;
   state_.refused.Note(job.name, offering);
   if (offering.plan == nullptr) {
     FailOpening(job, publication, ToStatus(offering.refusals));

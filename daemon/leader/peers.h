@@ -34,6 +34,7 @@ class PeerTable {
   void Remove(PeerId id);
   /// Dropped when no daemon of that node is attached: it will replay what it has when it is.
   void Send(const std::string& node, FromLeader message);
+  const PeerLinks& links() const { return links_; }
   void Close(PeerId id, const absl::Status& status) { links_.Close(id, status); }
 
  private:

@@ -1,7 +1,6 @@
 #include "daemon/leader/plans.h"
 
-#include <optional>
-#include <span>
+#include <utility>
 #include <variant>
 
 #include "absl/container/flat_hash_map.h"
@@ -59,21 +58,33 @@ std::map<std::string, GroupMoves> MovesByGroup(const Job& job, const Plan& plan)
   return groups;
 }
 
-using Participants = std::vector<const Member*>;
-
-Participants MembersOf(const JobMembers& members,
-                       const std::string& trainers,
-                       const std::set<std::string>& groups) {
-  Participants participants;
-  for (const auto& [name, member] : members.all()) {
-    if (name.group == trainers || groups.contains(name.group)) participants.push_back(&member);
+/// What of the participants is solved together: those of `groups`, which are some of theirs.
+std::vector<Registration> RegistrationsOf(const Participants& participants,
+                                          const std::set<std::string>& groups) {
+  std::vector<Registration> registrations;
+  registrations.reserve(participants.workers.size());
+  bool from_rollouts = false;
+  for (const Participants::Worker& worker : participants.workers) {
+    const std::string& group = worker.registration->layout.name.group;
+    const bool sends = group == participants.sources;
+    if (!sends && !groups.contains(group)) continue;
+    Registration& registration = registrations.emplace_back(*worker.registration);
+    if (!sends || registration.layout.role == Role::kTrainer) continue;
+    registration.layout.role = Role::kTrainer;
+    from_rollouts = true;
   }
-  return participants;
+  if (!from_rollouts) return registrations;
+  // An element that one rank holds twice (tied params) has the same bytes in each.
+  for (Registration& registration : registrations) {
+    for (Tensor& tensor : registration.tensors) tensor.overlap_identical = true;
+  }
+  return registrations;
 }
 
-std::variant<SolvedPlan, Refusals> SolveFor(std::span<const Registration> registrations,
+std::variant<SolvedPlan, Refusals> SolveFor(const Participants& participants,
+                                            const std::set<std::string>& groups,
                                             const SolvedPlan* before) {
-  std::variant<Job, Refusals> job = MakeJob(registrations);
+  std::variant<Job, Refusals> job = MakeJob(RegistrationsOf(participants, groups));
   if (Refusals* refusals = std::get_if<Refusals>(&job)) return std::move(*refusals);
   std::optional<PreviousPlan> previous;
   if (before != nullptr) previous.emplace(PreviousPlan{before->job, before->plan});
@@ -86,27 +97,17 @@ std::variant<SolvedPlan, Refusals> SolveFor(std::span<const Registration> regist
   return solved;
 }
 
-std::variant<SolvedPlan, Refusals> SolveFor(const Participants& participants,
-                                            const SolvedPlan* before) {
-  std::vector<Registration> registrations;
-  registrations.reserve(participants.size());
-  for (const Member* member : participants) registrations.push_back(*member->registration);
-  return SolveFor(registrations, before);
-}
-
 /// Without the tensors that are left unused: other groups may want them.
 Refusals OfGroup(Refusals refusals) {
   std::erase_if(refusals, [](const Refusal& refusal) { return refusal.kind == "unused"; });
   return refusals;
 }
 
-/// Those of `groups` that are refused beside the trainers alone, each with its reasons.
-std::map<std::string, Refusals> FindMisfits(const JobMembers& members,
-                                            const std::string& trainers,
-                                            const std::set<std::string>& groups) {
+/// Those groups that are refused beside the sources alone, each with its reasons.
+std::map<std::string, Refusals> FindMisfits(const Participants& participants) {
   std::map<std::string, Refusals> misfits;
-  for (const std::string& group : groups) {
-    auto solved = SolveFor(MembersOf(members, trainers, {group}), nullptr);
+  for (const std::string& group : participants.groups) {
+    auto solved = SolveFor(participants, {group}, nullptr);
     if (Refusals* refusals = std::get_if<Refusals>(&solved)) {
       misfits.emplace(group, OfGroup(std::move(*refusals)));
     }
@@ -116,20 +117,18 @@ std::map<std::string, Refusals> FindMisfits(const JobMembers& members,
 
 /// The plan over the groups that fit. When the whole is refused although all fit, or none does,
 /// no group is to blame, and the reasons are those of the whole.
-Offering MakeOffering(const JobMembers& members,
-                      const std::string& trainers,
-                      const std::set<std::string>& groups,
-                      const SolvedPlan* before) {
+Offering MakeOffering(const Participants& participants, const SolvedPlan* before) {
+  const std::set<std::string>& groups = participants.groups;
   Offering offering;
-  auto solved = SolveFor(MembersOf(members, trainers, groups), before);
+  auto solved = SolveFor(participants, groups, before);
   if (const Refusals* whole = std::get_if<Refusals>(&solved); whole != nullptr) {
     offering.refusals = *whole;
     if (groups.size() == 1) return offering;
-    std::map<std::string, Refusals> misfits = FindMisfits(members, trainers, groups);
+    std::map<std::string, Refusals> misfits = FindMisfits(participants);
     if (misfits.empty() || misfits.size() == groups.size()) return offering;
     std::set<std::string> fitting = groups;
     for (const auto& [group, why] : misfits) fitting.erase(group);
-    solved = SolveFor(MembersOf(members, trainers, fitting), before);
+    solved = SolveFor(participants, fitting, before);
     if (std::holds_alternative<Refusals>(solved)) return offering;
     offering.refusals.clear();
     offering.misfits = std::move(misfits);
@@ -140,35 +139,45 @@ Offering MakeOffering(const JobMembers& members,
 
 }  // namespace
 
-std::variant<SolvedPlan, Refusals> SolveBetween(const JobMembers& members,
-                                                const std::string& sources,
-                                                const std::string& group) {
-  std::vector<Registration> registrations;
-  for (const Member* member : MembersOf(members, sources, {group})) {
-    Registration& registration = registrations.emplace_back(*member->registration);
-    if (member->name().group == sources) registration.layout.role = Role::kTrainer;
-    // An element that one rank holds twice (tied params) has the same bytes in each.
-    for (Tensor& tensor : registration.tensors) tensor.overlap_identical = true;
+Participants Participants::Of(const JobMembers& members,
+                              const std::string& sources,
+                              const std::set<std::string>& groups) {
+  Participants participants{sources, groups, {}};
+  for (const auto& [name, member] : members.all()) {
+    if (name.group != sources && !groups.contains(name.group)) continue;
+    participants.workers.push_back({member.session, member.epoch, member.registration});
   }
-  return SolveFor(registrations, nullptr);
+  return participants;
 }
 
-const Offering& PlanCache::Get(const JobMembers& members,
-                               const std::string& trainers,
-                               const std::set<std::string>& groups) {
+PlanCache::Key PlanCache::KeyOf(const Participants& participants) {
   Key key;
-  for (const Member* member : MembersOf(members, trainers, groups)) {
-    key.emplace_back(member->session, member->epoch);
+  key.reserve(participants.workers.size());
+  for (const Participants::Worker& worker : participants.workers) {
+    key.emplace_back(worker.session, worker.epoch);
   }
-  if (!key_.empty() && key == key_) return offering_;
-  offering_ = MakeOffering(members, trainers, groups, offering_.plan.get());
-  key_ = std::move(key);
-  return offering_;
+  return key;
 }
 
-void PlanCache::Forget() {
-  key_ = Key();
-  offering_ = Offering();
+const Offering* PlanCache::Get(Works& works,
+                               Participants participants,
+                               const std::function<void()>& made) {
+  Key key = KeyOf(participants);
+  if (!kept_->key.empty() && key == kept_->key) return &kept_->offering;
+  if (kept_->making_since.has_value()) return nullptr;
+  kept_->making_since = works.Now();
+  works.Begin([participants = std::move(participants), before = kept_->offering.plan,
+               key = std::move(key), kept = std::weak_ptr(kept_),
+               made](const Works::Report& report) {
+    const auto offering = std::make_shared<Offering>(MakeOffering(participants, before.get()));
+    report([offering, key, kept, made] {
+      const std::shared_ptr<Kept> still = kept.lock();
+      if (still == nullptr) return;
+      *still = {key, std::move(*offering), std::nullopt};
+      made();
+    });
+  });
+  return nullptr;
 }
 
 }  // namespace wb

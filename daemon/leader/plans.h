@@ -1,19 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "daemon/leader/works.h"
 #include "daemon/state/members.h"
-#include "planner/lower/plan_part.h"
 #include "planner/model/layout.h"
 #include "planner/model/plan.h"
 #include "planner/model/refusal.h"
+#include "planner/model/registration.h"
+#include "transport/loop/turns.h"
 
 namespace wb {
 
@@ -31,11 +34,23 @@ struct SolvedPlan {
   std::map<std::string, GroupMoves> groups;  // every rollout group that it serves
 };
 
-/// A plan from one rollout group to another, both whole: the first is taken for the trainers, whose
-/// bytes it holds.
-[[nodiscard]] std::variant<SolvedPlan, Refusals> SolveBetween(const JobMembers& members,
-                                                              const std::string& sources,
-                                                              const std::string& group);
+/// Who a plan is made for: all members of `sources` and of `groups`, all whole. `sources` are the
+/// trainers, or a rollout group that is taken for them, whose bytes it holds. A value, for any
+/// thread.
+struct Participants {
+  struct Worker {
+    SessionId session;
+    Epoch epoch;
+    std::shared_ptr<const Registration> registration;
+  };
+  std::string sources;
+  std::set<std::string> groups;
+  std::vector<Worker> workers;  // by name
+
+  static Participants Of(const JobMembers& members,
+                         const std::string& sources,
+                         const std::set<std::string>& groups);
+};
 
 /// Which groups a version can go to. A group that would be refused beside the trainers alone is a
 /// misfit: its fault is its own, and the others have a plan without it.
@@ -45,22 +60,29 @@ struct Offering {
   std::map<std::string, Refusals> misfits;  // with the plan: the groups it leaves out, and why
 };
 
-/// The last offering of one job, kept for as long as its participants stay the same.
+/// The last offering of one job. It is made off the loop, one at a time. Loop-confined.
 class PlanCache {
  public:
-  /// Over all members of the trainer group and of `groups`; good until the next call. Solves only
-  /// when a participant's session or epoch is not as it was, and then with the plan before as an
-  /// input: groups that have not changed keep theirs.
-  const Offering& Get(const JobMembers& members,
-                      const std::string& trainers,
-                      const std::set<std::string>& groups);
-  /// Its participants are gone.
-  void Forget();
+  /// The participants' offering, good until the next call; null while it is to be made. Then `made`
+  /// runs as a turn once there is a newer one, which is theirs or that of others who were asked for
+  /// before: look again. Made anew only when a participant's session or epoch is not as it was, and
+  /// then with the plan before as an input: groups that have not changed keep theirs.
+  const Offering* Get(Works& works, Participants participants, const std::function<void()>& made);
+  /// While one is made: since when.
+  std::optional<Turns::Clock::time_point> making_since() const { return kept_->making_since; }
+  /// The participants are gone, or need it no more; one that is being made is dropped.
+  void Forget() { kept_ = std::make_shared<Kept>(); }
 
  private:
   using Key = std::vector<std::pair<SessionId, Epoch>>;
-  Key key_;
-  Offering offering_;
+  struct Kept {
+    Key key;
+    Offering offering;
+    std::optional<Turns::Clock::time_point> making_since;
+  };
+  static Key KeyOf(const Participants& participants);
+
+  std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
 };
 
 }  // namespace wb

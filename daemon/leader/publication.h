@@ -26,6 +26,8 @@ struct Caller {
 
 /// How far one daemon is with an attempt.
 struct AttemptPeer {
+  std::map<std::string, WorkerGeneration> workers;  // on its node; until it is asked
+  bool asked = false;  // to prepare; before, it knows nothing of the attempt
   bool prepared = false;
   bool staged = false;
   bool committed = false;
@@ -47,7 +49,6 @@ struct Delivery {
   std::optional<AttemptId> attempt;                 // once all ranks have accepted
   std::map<std::string, AttemptPeer> participants;  // of the attempt, by node; the lost are dropped
   TimePoint since;                                  // of the present state
-  std::optional<TimePoint> prepare_sent;
   std::optional<TimePoint> went;
   std::optional<TimePoint> ended;   // committed everywhere, or failed and nothing moves any more
   std::optional<TimerId> deadline;  // of an abort

@@ -172,6 +172,7 @@ std::optional<Member> Registrations::Remove(LeaderJob& job, const SessionId& ses
   state_.job_of_session.erase(session);
   if (job.members.all().empty()) {
     job.plans.Forget();
+    job.late_plans.Forget();
     job.retirement.Clear();
   }
   const std::string& node = member->node();

@@ -15,6 +15,7 @@
 #include "daemon/leader/publication.h"
 #include "daemon/leader/refused_offers.h"
 #include "daemon/leader/retirement.h"
+#include "daemon/leader/works.h"
 #include "daemon/state/members.h"
 #include "transport/loop/turns.h"
 
@@ -37,8 +38,9 @@ struct Doubt {
 struct LeaderJob {
   std::string name;
   JobMembers members;
-  PlanCache plans;
-  Version spent;  // the newest version that was ever opened
+  PlanCache plans;       // from the trainers
+  PlanCache late_plans;  // from one rollout group to another
+  Version spent;         // the newest version that was ever opened
   std::map<Version, Publication> publications;
   std::map<WorkerName, EarlyAccept> accepts;
   Retirement retirement;
@@ -68,10 +70,14 @@ struct AttemptOwner {
 /// session of a member is in `job_of_session`; every attempt of a delivery that has not ended is in
 /// `attempts`. Touched only inside turns.
 struct LeaderState {
-  LeaderState(Timers& timers, PeerLinks& links, const LeaderOptions& leader_options)
-      : turns(timers), peers(links), options(leader_options) {}
+  LeaderState(const LeaderParts& parts, const LeaderOptions& leader_options)
+      : turns(parts.timers),
+        works(parts.background, turns),
+        peers(parts.peers),
+        options(leader_options) {}
 
   Turns turns;
+  Works works;
   PeerTable peers;
   LeaderOptions options;
   Term term;

@@ -70,6 +70,9 @@ std::vector<Wait> OpeningWaits(const LeaderJob& job,
     add(Unnamed(absl::StrCat("version ", offered->version.value(), " to end"), "end"),
         offered->since);
   }
+  if (const auto since = job.plans.making_since(); since.has_value()) {
+    add(Unnamed("the leader to make the plan", "plan"), *since);
+  }
   return waits;
 }
 
@@ -152,7 +155,11 @@ std::vector<Wait> WaitsOf(const LeaderJob& job, const Delivery& delivery, TimePo
     return waits;
   }
   for (const auto& [node, peer] : delivery.participants) {
-    if (IsLate(delivery, peer)) waits.push_back(WithSince(OfNode(job, delivery, node), since));
+    if (!IsLate(delivery, peer)) continue;
+    waits.push_back(WithSince(
+        peer.asked ? OfNode(job, delivery, node)
+                   : Unnamed(absl::StrCat("the leader to make the plan for node ", node), "plan"),
+        since));
   }
   if (delivery.state != DeliveryState::kPrepared) return waits;
   if (const Delivery* reader = FindReader(job, delivery.group); reader != nullptr) {

@@ -201,6 +201,8 @@ struct PrepareAttempt {
   std::map<std::string, WorkerGeneration> workers;  // "group/rank" of local ones
   // Groups of the job that have left: their plans need not be held, and come again if needed.
   std::vector<std::string> forget = {};
+  /// `plan` as it goes out, in place of it: see PeerLinks::Pack.
+  std::shared_ptr<const std::string> packed_plan = {};
 };
 
 struct GoAttempt {

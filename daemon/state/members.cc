@@ -203,7 +203,8 @@ absl::Status JobMembers::CheckTensors(const Registration& registration) const {
 
 void JobMembers::Declare(const Registration& registration) {
   for (const Tensor& tensor : registration.tensors) {
-    declared_.try_emplace(tensor.name, Declaration{tensor, registration.layout.name});
+    if (declared_.contains(tensor.name)) continue;  // as nearly all are
+    declared_.emplace(tensor.name, Declaration{tensor, registration.layout.name});
   }
 }
 

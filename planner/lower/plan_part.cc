@@ -19,8 +19,8 @@
 namespace wb {
 namespace {
 
-// New ids 0..n-1 for the old ones in use, in the order of the old ones; then again for others. Costs
-// as much as there are in use, however large the table is.
+// New ids 0..n-1 for the old ones in use, in the order of the old ones; then again for others.
+// Costs as much as there are in use, however large the table is.
 template <typename Id>
 class Renumbering {
  public:

@@ -15,9 +15,9 @@
 namespace wb {
 
 /// Hands the parts of `plan` for the rollout group `group`, one of the plan's, to `take`, each with
-/// the index of its node in `nodes` (each once), in that order; a node that no move concerns has one
-/// without moves. Walks the group once, however many nodes there are; what it holds at a time are
-/// the group's moves (some 100 bytes each), two pointers to each, and one part.
+/// the index of its node in `nodes` (each once), in that order; a node that no move concerns has
+/// one without moves. Walks the group once, however many nodes there are; what it holds at a time
+/// are the group's moves (some 100 bytes each), two pointers to each, and one part.
 void MakePlanParts(const Job& job,
                    const Plan& plan,
                    const std::string& group,

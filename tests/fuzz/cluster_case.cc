@@ -11,6 +11,7 @@
 #include "daemon/leader/leader.h"
 #include "daemon/rpc/cluster/cluster_convert.h"
 #include "daemon/rpc/cluster/layout_intake.h"
+#include "tests/daemon/support/inline_work.h"
 #include "tests/fuzz/door_cases.h"
 #include "tests/fuzz/pieces.h"
 #include "tests/support/manual_timers.h"
@@ -24,7 +25,7 @@ constexpr Term kTerm(7);
 /// gRPC.
 class FedLeader final : public PeerLinks {
  public:
-  FedLeader() : leader_(timers, *this, kTerm, Incarnation(70), {}) {}
+  FedLeader() : leader_({timers, *this, work_}, kTerm, Incarnation(70), {}) {}
 
   ManualTimers timers;
 
@@ -57,6 +58,7 @@ class FedLeader final : public PeerLinks {
     static_cast<void>(leader_.Versions("", 0));
   }
 
+  void Pack(PrepareAttempt& /*message*/) const override {}
   void Send(PeerId /*peer*/, FromLeader message) override {
     const absl::StatusOr<FromLeader> again = FromLeaderFromProto(ToProto(message, kTerm));
     RequireInCase(again.ok(), absl::StrCat("the leader says what no daemon takes: ",
@@ -80,6 +82,7 @@ class FedLeader final : public PeerLinks {
 
   std::set<PeerId> greeted_;
   std::set<PeerId> ended_;
+  InlineWork work_;
   Leader leader_;
   LayoutIntake intake_{
       {.contents_bytes = 1 << 20},

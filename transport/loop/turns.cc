@@ -21,8 +21,12 @@ TimerId Turns::At(Clock::time_point when, Task task) {
 }
 
 Turns::Task Turns::Guard(Task task) {
-  return [this, alive = std::weak_ptr<const bool>(alive_), task = std::move(task)] {
-    if (alive.lock() != nullptr) Run(task);
+  return [turn = FromOutside(), task = std::move(task)] { turn(task); };
+}
+
+std::function<void(Turns::Task)> Turns::FromOutside() {
+  return [this, alive = std::weak_ptr<const bool>(alive_)](Task task) {
+    if (alive.lock() != nullptr) Run(std::move(task));
   };
 }
 

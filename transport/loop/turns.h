@@ -28,6 +28,9 @@ class Turns {
   /// `task` as something that may be called at any time from the loop: it runs as a turn, and not
   /// at all once the Turns are gone.
   Task Guard(Task task);
+  /// As Guard, for tasks that are not known yet; the callee, not the call, may be made, copied and
+  /// destroyed on any thread.
+  std::function<void(Task)> FromOutside();
 
  private:
   Timers& timers_;

@@ -193,8 +193,8 @@ void ClusterClient::Stream::Take() {
   if (const absl::Status whole = PutPlanTogether(); !whole.ok()) return Unreadable(whole);
   absl::StatusOr<FromLeader> message = FromLeaderFromProto(reply_);
   if (!message.ok()) return Unreadable(message.status());
-  Post([generation = generation_, message = *std::move(message)](ClusterClient& client) {
-    client.OnMessage(generation, message);
+  Post([generation = generation_, message = *std::move(message)](ClusterClient& client) mutable {
+    client.OnMessage(generation, std::move(message));
   });
 }
 

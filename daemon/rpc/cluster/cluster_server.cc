@@ -22,6 +22,7 @@
 #include "daemon/rpc/cluster/parts.h"
 #include "daemon/rpc/tls/credentials.h"
 #include "planner/base/mutex.h"
+#include "proto/convert.h"
 
 namespace wb {
 namespace {
@@ -30,6 +31,13 @@ namespace {
 constexpr std::size_t kMaxSilent = 1024;
 // Messages of one stream that the leader's loop has not seen; one that says more is not read.
 constexpr int kMaxUnseen = 256;
+
+void PackPlan(PrepareAttempt& message) {
+  if (!message.plan.has_value()) return;
+  message.packed_plan =
+      std::make_shared<const std::string>(ToProto(*message.plan).SerializeAsString());
+  message.plan.reset();
+}
 
 }  // namespace
 
@@ -44,7 +52,7 @@ class ClusterServer::Service final : public v1::ClusterService::CallbackService 
         intake_({.contents_bytes = options.message_bytes}, Sinks()) {}
 
   absl::Status Listen(TcpAddress& address, PeerEvents& events);
-  void Send(PeerId peer, const FromLeader& message);
+  void Send(PeerId peer, FromLeader message);
   void Close(PeerId peer, const absl::Status& status);
   void Shutdown(std::chrono::system_clock::time_point deadline);
   std::uint64_t refused() const { return refused_.load() + intake_.stale_parts(); }
@@ -67,8 +75,11 @@ class ClusterServer::Service final : public v1::ClusterService::CallbackService 
   /// Goes on reading the stream when the loop has seen all that it said.
   void ReadOnWhenSeen(PeerId peer);
   void SendWire(PeerId peer, v1::ClusterReply wire);
-  void SendPrepare(PeerId peer, v1::ClusterReply wire);
-  void RefuseToSend(PeerId peer, const FromLeader& message, const v1::ClusterReply& wire);
+  void SendPlan(PeerId peer, const PrepareAttempt& message);
+  void RefuseToSend(PeerId peer,
+                    const FromLeader& message,
+                    const std::string& name,
+                    std::size_t bytes);
 
   EventLoop& loop_;
   const Term term_;
@@ -323,32 +334,29 @@ void ClusterServer::Service::Report(PeerId peer, ToLeader message) {
   });
 }
 
-void ClusterServer::Service::Send(PeerId peer, const FromLeader& message) {
+void ClusterServer::Service::Send(PeerId peer, FromLeader message) {
+  auto* prepare = std::get_if<PrepareAttempt>(&message);
+  if (prepare != nullptr) PackPlan(*prepare);
   v1::ClusterReply wire = ToProto(message, term_);
-  if (wire.ByteSizeLong() > static_cast<std::size_t>(MaxMessageBytes(options_))) {
-    return RefuseToSend(peer, message, wire);
+  const std::size_t bytes =
+      wire.ByteSizeLong() + (wire.has_prepare() ? wire.prepare().plan_bytes() : 0);
+  if (bytes > static_cast<std::size_t>(MaxMessageBytes(options_))) {
+    return RefuseToSend(peer, message, NameOf(wire), bytes);
   }
-  if (wire.has_prepare()) return SendPrepare(peer, std::move(wire));
+  if (prepare != nullptr && prepare->packed_plan != nullptr) SendPlan(peer, *prepare);
   SendWire(peer, std::move(wire));
 }
 
-/// A large plan goes before, in parts.
-void ClusterServer::Service::SendPrepare(PeerId peer, v1::ClusterReply wire) {
-  v1::PrepareAttempt& prepare = *wire.mutable_prepare();
-  if (prepare.plan().ByteSizeLong() > kPartBytes) {
-    const std::string plan = prepare.plan().SerializeAsString();
-    ForEachPart(plan, [&](std::uint64_t offset, std::string_view part) {
-      v1::ClusterReply bytes;
-      bytes.set_term(term_.value());
-      bytes.mutable_plan_bytes()->set_attempt(prepare.attempt());
-      bytes.mutable_plan_bytes()->set_offset(offset);
-      bytes.mutable_plan_bytes()->set_data(part.data(), part.size());
-      SendWire(peer, std::move(bytes));
-    });
-    prepare.clear_plan();
-    prepare.set_plan_bytes(plan.size());
-  }
-  SendWire(peer, std::move(wire));
+/// A plan goes before, in parts.
+void ClusterServer::Service::SendPlan(PeerId peer, const PrepareAttempt& message) {
+  ForEachPart(*message.packed_plan, [&](std::uint64_t offset, std::string_view part) {
+    v1::ClusterReply bytes;
+    bytes.set_term(term_.value());
+    bytes.mutable_plan_bytes()->set_attempt(message.attempt.value());
+    bytes.mutable_plan_bytes()->set_offset(offset);
+    bytes.mutable_plan_bytes()->set_data(part.data(), part.size());
+    SendWire(peer, std::move(bytes));
+  });
 }
 
 void ClusterServer::Service::SendWire(PeerId peer, v1::ClusterReply wire) {
@@ -361,10 +369,10 @@ void ClusterServer::Service::SendWire(PeerId peer, v1::ClusterReply wire) {
 /// once.
 void ClusterServer::Service::RefuseToSend(PeerId peer,
                                           const FromLeader& message,
-                                          const v1::ClusterReply& wire) {
-  const absl::Status too_large = absl::ResourceExhaustedError(
-      absl::StrCat(NameOf(wire), " has ", wire.ByteSizeLong(),
-                   " bytes, limits.message_bytes allows ", options_.message_bytes));
+                                          const std::string& name,
+                                          std::size_t bytes) {
+  const absl::Status too_large = absl::ResourceExhaustedError(absl::StrCat(
+      name, " has ", bytes, " bytes, limits.message_bytes allows ", options_.message_bytes));
   spdlog::error("peer={}: {}", peer.value(), too_large.ToString());
   const auto* prepare = std::get_if<PrepareAttempt>(&message);
   if (prepare == nullptr) return;
@@ -405,7 +413,11 @@ absl::Status ClusterServer::Listen(const TcpAddress& address, PeerEvents& events
 }
 
 void ClusterServer::Send(PeerId peer, FromLeader message) {
-  service_->Send(peer, message);
+  service_->Send(peer, std::move(message));
+}
+
+void ClusterServer::Pack(PrepareAttempt& message) const {
+  PackPlan(message);
 }
 
 void ClusterServer::Close(PeerId peer, const absl::Status& status) {

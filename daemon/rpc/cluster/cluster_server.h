@@ -36,6 +36,7 @@ class ClusterServer final : public PeerLinks {
   /// With the real port.
   const TcpAddress& address() const { return address_; }
   void Send(PeerId peer, FromLeader message) override;
+  void Pack(PrepareAttempt& message) const override;
   void Close(PeerId peer, const absl::Status& status) override;
   /// Ends all streams, at the latest by `deadline`. Idempotent.
   void Shutdown(std::chrono::system_clock::time_point deadline);

@@ -181,6 +181,7 @@ void Write(const PrepareAttempt& value, v1::ClusterReply& wire) {
   message.set_version(value.version.value());
   message.set_fingerprint(value.fingerprint.value());
   if (value.plan.has_value()) *message.mutable_plan() = ToProto(*value.plan);
+  if (value.packed_plan != nullptr) message.set_plan_bytes(value.packed_plan->size());
   for (const PeerAddress& peer : value.peers) {
     v1::PeerAddress& address = *message.add_peers();
     address.set_node(peer.node);

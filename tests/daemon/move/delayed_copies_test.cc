@@ -14,6 +14,7 @@
 #include "tests/daemon/move/move_pair.h"
 #include "tests/daemon/move/move_world.h"
 #include "tests/daemon/support/control_jobs.h"
+#include "tests/daemon/support/inline_work.h"
 #include "tests/support/catch.h"
 #include "tests/support/manual_timers.h"
 
@@ -119,6 +120,7 @@ class Deployment final : public PeerLinks {
   }
 
   // PeerLinks
+  void Pack(PrepareAttempt& /*message*/) const override {}
   void Send(PeerId peer, FromLeader message) override {
     queue_.emplace_back([this, peer, message = std::move(message)] {
       daemons_[peer.value()]->coordinator.OnLeaderMessage(message);
@@ -172,7 +174,8 @@ class Deployment final : public PeerLinks {
   ManualTimers timers_;
   MoveWorld world_;
   Queue queue_;
-  Leader leader_{timers_, *this, Term(1), Incarnation(1), LeaderOptions{}};
+  InlineWork work_;
+  Leader leader_{{timers_, *this, work_}, Term(1), Incarnation(1), LeaderOptions{}};
   std::vector<std::unique_ptr<Daemon>> daemons_;
 };
 

@@ -93,7 +93,8 @@ class ClusterWorld::Node final : public LeaderLink, public AttemptRunner, public
 ClusterWorld::ClusterWorld(std::mt19937_64& rng, const std::vector<std::string>& nodes)
     : rng_(rng) {
   spdlog::set_level(spdlog::level::off);
-  leader_ = std::make_unique<Leader>(timers, *this, Term(term_), Incarnation(term_), kOptions);
+  leader_ = std::make_unique<Leader>(LeaderParts{timers, *this, *this}, Term(term_),
+                                     Incarnation(term_), kOptions);
   for (const std::string& node : nodes) {
     nodes_[node] = std::make_unique<Node>(*this, node);
     Connect(node);
@@ -131,6 +132,9 @@ void ClusterWorld::Open(const std::string& node,
 
 bool ClusterWorld::Deliver() {
   std::vector<Node::Queue*> queues;
+  for (Node::Queue* queue : {&works_, &made_}) {
+    if (!queue->empty()) queues.push_back(queue);
+  }
   for (const auto& [name, node] : nodes_) {
     for (Node::Queue* queue : {&node->up, &node->down, &node->reports}) {
       if (!queue->empty()) queues.push_back(queue);
@@ -174,7 +178,8 @@ void ClusterWorld::ReplaceLeader() {
     node->coordinator.OnLeaderLost(absl::UnavailableError("the leader was killed"));
   }
   ++term_;
-  leader_ = std::make_unique<Leader>(timers, *this, Term(term_), Incarnation(term_), kOptions);
+  leader_ = std::make_unique<Leader>(LeaderParts{timers, *this, *this}, Term(term_),
+                                     Incarnation(term_), kOptions);
 }
 
 void ClusterWorld::Connect(const std::string& name) {

@@ -21,7 +21,7 @@ namespace wb::test {
 /// A leader and the coordinators of several nodes, with queues for wires: what is under way is
 /// delivered one at a time, in an order drawn by the test. Movers stage or fail as drawn; clients
 /// take go notices or not. Everything is checked that can be checked from outside.
-class ClusterWorld final : public PeerLinks {
+class ClusterWorld final : public PeerLinks, public Background {
  public:
   ClusterWorld(std::mt19937_64& rng, const std::vector<std::string>& nodes);
   ~ClusterWorld() override;
@@ -54,7 +54,12 @@ class ClusterWorld final : public PeerLinks {
 
   // PeerLinks
   void Send(PeerId peer, FromLeader message) override;
+  void Pack(PrepareAttempt& /*message*/) const override {}
   void Close(PeerId peer, const absl::Status& status) override;
+
+  // Background
+  void Submit(Task work) override { works_.push_back(std::move(work)); }
+  void Report(Task task) override { made_.push_back(std::move(task)); }
 
  private:
   class Node;
@@ -66,6 +71,8 @@ class ClusterWorld final : public PeerLinks {
   std::uint64_t term_ = 1;
   std::set<AttemptId> committed_;  // by the leader's word
   std::set<AttemptId> aborted_;
+  std::deque<Task> works_;  // of the leader's
+  std::deque<Task> made_;   // that these report
 };
 
 }  // namespace wb::test

@@ -9,7 +9,8 @@ namespace wb::test {
 
 LeaderWorld::LeaderWorld(const LeaderOptions& options, Term term) {
   spdlog::set_level(spdlog::level::off);
-  leader_ = std::make_unique<Leader>(timers, *this, term, Incarnation(70), options);
+  leader_ =
+      std::make_unique<Leader>(LeaderParts{timers, *this, work}, term, Incarnation(70), options);
 }
 
 PeerId LeaderWorld::Attach(const std::string& node, std::uint64_t incarnation) {

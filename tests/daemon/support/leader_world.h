@@ -15,6 +15,7 @@
 
 #include "daemon/leader/leader.h"
 #include "tests/daemon/support/control_jobs.h"
+#include "tests/daemon/support/inline_work.h"
 #include "tests/support/manual_timers.h"
 
 namespace wb::test {
@@ -34,6 +35,7 @@ class LeaderWorld final : public PeerLinks {
   explicit LeaderWorld(const LeaderOptions& options = {}, Term term = Term(7));
 
   ManualTimers timers;
+  InlineWork work;
   std::map<PeerId, Manners> manners;
   std::map<PeerId, absl::Status> closed;
   Incarnation joining{5};  // of workers that join from here on
@@ -82,6 +84,7 @@ class LeaderWorld final : public PeerLinks {
   DeliverySnapshot NewestTo(const std::string& group) const;
 
   void Send(PeerId peer, FromLeader message) override;
+  void Pack(PrepareAttempt& /*message*/) const override {}
   void Close(PeerId peer, const absl::Status& status) override { closed[peer] = status; }
 
  private:
