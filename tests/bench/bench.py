@@ -14,7 +14,8 @@ import statistics
 import sys
 
 import first
-from measure import ProgramFailed, memcpy_rate, output, row
+import leader
+from measure import ProgramFailed, figures, memcpy_rate, output, row
 from rehearsal import cuts, rehearse, worker
 
 ROUNDS = 3  # medians, because the machine is noisy
@@ -64,16 +65,9 @@ def micro(binaries, name):
 
 def planner(binaries):
     """Medians; the limit is what a figure must be at most."""
-    taken = {}
-    for _ in range(PLANNER_ROUNDS):
-        for scenario in PLANNER:
-            for line in output([binaries / "planner_bench", scenario]).splitlines():
-                name, value, unit, must = line.split("\t")
-                taken.setdefault((name, unit, float(must)), []).append(float(value))
-    rows = [row(name, statistics.median(values), unit, must or None, "must" if must else None,
-                better="lower" if must else None)
-            for (name, unit, must), values in taken.items()]
-    return rows + [fit({r["name"]: r["value"] for r in rows})]
+    rows = figures(output([binaries / "planner_bench", scenario])
+                   for _ in range(PLANNER_ROUNDS) for scenario in PLANNER)
+    return rows + [fit({r["name"]: r["value"] for r in rows})] + leader.rows(binaries)
 
 
 def fit(values):
@@ -116,7 +110,7 @@ def main():
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     binaries = options.bin.resolve()
-    whole = {"demo": demo, "first": first.rows, "planner": planner}
+    whole = {"demo": demo, "first": first.rows, "leader": leader.rows, "planner": planner}
     try:
         rows = (whole[options.name](binaries) if options.name in whole
                 else micro(binaries, options.name))

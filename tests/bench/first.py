@@ -16,15 +16,12 @@ runs, and over shared memory it falls to a twentieth where it has to share.
 
 import json
 import os
-import pathlib
 import shutil
-import socket
 import statistics
-import subprocess
-import time
 
-from measure import SECONDS, ProgramFailed, in_turns, memcpy_rate, output, row
+from measure import in_turns, memcpy_rate, output, row
 from rehearsal import cuts, rehearse, worker
+from server import free_port, serving
 
 ROUNDS = 5
 MIB = 1 << 20
@@ -56,34 +53,10 @@ def rehearsed_rate(binaries, file, transport):
     return statistics.median(v["gb_per_s"] for v in rehearse(binaries, file, transport, 3))
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def listens(port):
-    """Whether anything does. A connection to find out would be the only one that the tools take."""
-    lines = [line.split() for table in ("/proc/net/tcp", "/proc/net/tcp6")
-             for line in pathlib.Path(table).read_text().splitlines()[1:]]
-    return any(state == "0A" and int(local.rsplit(":", 1)[1], 16) == port
-               for _, local, _, state, *_ in lines)
-
-
 def with_server(server, client, port, environment=None):
     """What `client` prints beside `server`, which ends with it."""
-    serving = subprocess.Popen(server, env=environment, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + SECONDS
-        while not listens(port):
-            if serving.poll() is not None or time.monotonic() > deadline:
-                raise ProgramFailed(f"{server[0]} does not listen on port {port}")
-            time.sleep(0.005)
+    with serving(server, port, environment):
         return output(client, environment)
-    finally:
-        serving.kill()
-        serving.wait()
 
 
 def perftest(transport, test, bytes_, count):

@@ -46,3 +46,16 @@ def in_turns(measures, rounds):
         for name, measure in measures.items():
             taken[name].append(measure())
     return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def figures(outputs):
+    """Rows of the medians of what a program printed each time: a figure a line, as name, value, unit
+    and what it must be at most (0: nothing), with tabs between."""
+    taken = {}
+    for out in outputs:
+        for line in out.splitlines():
+            name, value, unit, must = line.split("\t")
+            taken.setdefault((name, unit, float(must)), []).append(float(value))
+    return [row(name, statistics.median(values), unit, must or None, "must" if must else None,
+                better="lower" if must else None)
+            for (name, unit, must), values in taken.items()]
