@@ -152,13 +152,17 @@ void Deliveries::MakeParts(const DeliveryRef& ref, std::vector<std::string> node
       message->plan = std::move(made);
       links.Pack(*message);
       report([this, attempt, node = nodes[node], message] {
-        const std::optional<DeliveryRef> waiting = Find(attempt);  // it may have failed since
-        if (!waiting.has_value() || waiting->delivery.state != DeliveryState::kWaiting) return;
-        if (!waiting->delivery.participants.contains(node)) return;
-        AskToPrepare(*waiting, node, std::move(*message));
+        OnPartMade(attempt, node, std::move(*message));
       });
     });
   });
+}
+
+void Deliveries::OnPartMade(AttemptId attempt, const std::string& node, PrepareAttempt message) {
+  const std::optional<DeliveryRef> waiting = Find(attempt);  // it may have failed since
+  if (!waiting.has_value() || waiting->delivery.state != DeliveryState::kWaiting) return;
+  if (!waiting->delivery.participants.contains(node)) return;
+  AskToPrepare(*waiting, node, std::move(message));
 }
 
 void Deliveries::AskToPrepare(const DeliveryRef& ref,

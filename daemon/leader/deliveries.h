@@ -63,6 +63,7 @@ class Deliveries {
   bool NeedsPart(const DeliveryRef& ref, const std::string& node);
   /// Makes the parts of these nodes, and asks each to prepare once its part is there.
   void MakeParts(const DeliveryRef& ref, std::vector<std::string> nodes);
+  void OnPartMade(AttemptId attempt, const std::string& node, PrepareAttempt message);
   /// `message` has the plan, if it is to have one, and nothing else.
   void AskToPrepare(const DeliveryRef& ref, const std::string& node, PrepareAttempt message);
   void Commit(const DeliveryRef& ref);

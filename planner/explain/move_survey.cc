@@ -81,7 +81,7 @@ class PlacesOf {
 // Used once by SurveyMoves.
 class Survey {
  public:
-  Survey(const Job& job, const Plan& plan) : job_(job), plan_(plan) {
+  Survey(const Job& job, const Plan& plan) : plan_(plan) {
     for (const Tie& tie : plan.ties) aliases_[tie.target].push_back(tie.alias);
     absl::flat_hash_map<const Piece*, std::size_t> numbers;  // lists that workers share
     for (const Layout& layout : job.layouts) {
@@ -126,7 +126,6 @@ class Survey {
     (one_run ? share.contiguous_bytes : share.strided_bytes) += move.bytes;
   }
 
-  const Job& job_;
   const Plan& plan_;
   std::map<TensorId, std::vector<TensorId>> aliases_;
   std::vector<PlacesOf> places_;
