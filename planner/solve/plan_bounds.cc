@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <xxhash.h>
+
 #include "absl/container/flat_hash_map.h"
 
 #include "planner/solve/bound.h"
@@ -22,16 +24,28 @@ using Bytes = std::vector<std::uint64_t>;
 // A slice that comes from afar, its pool, and who wants it: a number of the caller's.
 struct Crossing {
   const Slice* slice = nullptr;
+  std::uint64_t box_hash = 0;
   std::uint32_t pool = 0;
   std::uint32_t wanted_by = 0;
 };
 
-bool SameBox(const Crossing& a, const Crossing& b) {
-  return a.slice->source == b.slice->source && a.slice->box == b.slice->box;
+std::uint64_t HashOf(const Box& box) {
+  std::uint64_t hash = 0;
+  for (const Index* index : {&box.lo(), &box.hi()}) {
+    hash = XXH3_64bits_withSeed(index->data(), index->size() * sizeof(std::int64_t), hash);
+  }
+  return hash;
 }
 
+bool SameBox(const Crossing& a, const Crossing& b) {
+  return a.slice->source == b.slice->source && a.box_hash == b.box_hash &&
+         a.slice->box == b.slice->box;
+}
+
+// Boxes in any order will do, the same always: hashes are faster to compare.
 bool Before(const Crossing& a, const Crossing& b) {
   if (a.slice->source != b.slice->source) return a.slice->source < b.slice->source;
+  if (a.box_hash != b.box_hash) return a.box_hash < b.box_hash;
   if (a.slice->box != b.slice->box) return a.slice->box < b.slice->box;
   return a.wanted_by < b.wanted_by;
 }
@@ -52,12 +66,11 @@ void Unite(const std::vector<std::uint32_t>& more, std::vector<std::uint32_t>& b
   by.erase(std::unique(by.begin(), by.end()), by.end());
 }
 
-// Of crossings of one source, the boxes and who wants each.
-std::vector<Wants> WantsOfBoxes(std::span<const Crossing> crossings, std::vector<Box>& boxes) {
+// Of crossings of one source, who wants each box.
+std::vector<Wants> WantsOfBoxes(std::span<const Crossing> crossings) {
   std::vector<Wants> wants;
   for (std::size_t i = 0; i < crossings.size(); ++i) {
     if (i == 0 || !SameBox(crossings[i - 1], crossings[i])) {
-      boxes.push_back(crossings[i].slice->box);
       wants.push_back({{}, crossings[i].slice->bytes});
     }
     std::vector<std::uint32_t>& by = wants.back().by;
@@ -69,9 +82,14 @@ std::vector<Wants> WantsOfBoxes(std::span<const Crossing> crossings, std::vector
 // Of crossings of one source, who wants each element: of the largest box alone, where to cut them
 // takes too long.
 std::vector<Wants> WantsOf(std::span<const Crossing> crossings) {
-  std::vector<Box> boxes;
-  std::vector<Wants> of_boxes = WantsOfBoxes(crossings, boxes);
+  std::vector<Wants> of_boxes = WantsOfBoxes(crossings);
   if (of_boxes.size() == 1) return of_boxes;
+  std::vector<Box> boxes;
+  for (std::size_t i = 0; i < crossings.size(); ++i) {
+    if (i == 0 || !SameBox(crossings[i - 1], crossings[i])) {
+      boxes.push_back(crossings[i].slice->box);
+    }
+  }
   const std::optional<std::vector<Atom>> atoms = CutIntoAtoms(boxes, UsualWork(boxes.size()));
   std::vector<Wants> wants;
   if (!atoms.has_value()) {
@@ -113,7 +131,8 @@ void AddCrossings(const Plan& plan,
   const Demand& demand = plan.demands[demand_number];
   for (std::uint32_t i = demand.begin; i < demand.end; ++i) {
     const std::uint32_t pool = demand.pools[i - demand.begin];
-    if (!plan.pools[pool].local) crossings.push_back({&plan.slices[i], pool, wanted_by});
+    if (plan.pools[pool].local) continue;
+    crossings.push_back({&plan.slices[i], HashOf(plan.slices[i].box), pool, wanted_by});
   }
 }
 

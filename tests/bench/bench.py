@@ -22,7 +22,8 @@ ROUNDS = 3  # medians, because the machine is noisy
 MICRO_SECONDS = 600  # of a whole program of micro-benchmarks
 # Of planner_bench, each in a process of its own; those that grow are there to show the fit.
 PLANNER = ("moonlight", "qwen3-30b", "qwen3-235b", "kimi-k2", "kimi-k2-joins",
-           "kimi-k2-explained", "1024", "2048", "4096", "trainer-daemon", "rollout-daemon")
+           "kimi-k2-explained", "1024", "2048", "4096", "fan-out", "trainer-daemon",
+           "rollout-daemon")
 GROWING = ("Kimi-K2, 256 to 8 x 32", "1024 to 32 x 32", "2048 to 64 x 32", "4096 to 128 x 32")
 PLANNER_ROUNDS = 5
 

@@ -55,18 +55,25 @@ Plan Planned(std::variant<Plan, Refusals> solved) {
   return std::get<Plan>(std::move(solved));
 }
 
-// The job of an example, with so many times its trainers, engines and nodes.
-Job JobOf(const std::string& example, std::int64_t times) {
+// The job of an example with more trainers, engines and nodes.
+Job JobOf(const std::string& example, const std::function<void(Deployment&)>& change) {
   const std::string folder = WB_EXAMPLES "/";
   const std::string file = folder + example + ".yaml";
   auto deployment = std::get<Deployment>(ParseDeployment(ReadWholeFile(file), file));
-  std::get<MegatronLayout>(deployment.trainer).ranks *= times;
-  for (EngineSet& set : deployment.rollouts) set.engines *= times;
-  deployment.cluster.nodes *= times;
+  change(deployment);
   const std::string config = folder + deployment.config;
   return std::get<Job>(LayOut(deployment,
                               std::get<HfConfig>(ParseHfConfig(ReadWholeFile(config), config)),
                               HfConfig::kMaxLayers));
+}
+
+// With so many times as many.
+Job JobOf(const std::string& example, std::int64_t times) {
+  return JobOf(example, [times](Deployment& deployment) {
+    std::get<MegatronLayout>(deployment.trainer).ranks *= times;
+    for (EngineSet& set : deployment.rollouts) set.engines *= times;
+    deployment.cluster.nodes *= times;
+  });
 }
 
 struct Solved {
@@ -97,6 +104,10 @@ std::size_t CountSlices(const Plan& plan) {
   return slices;
 }
 
+double MaxOverBound(const Plan& plan) {
+  return static_cast<double>(plan.max_nic_bytes()) / static_cast<double>(plan.bound_bytes());
+}
+
 void PrintWhole(const std::string& name,
                 const std::string& example,
                 const Limits& must,
@@ -105,10 +116,7 @@ void PrintWhole(const std::string& name,
   Print(name + ", from deployment file to checked plan",
         Seconds([&] { solved = PlanFrom(example, times); }), "s", must.seconds);
   PrintPeak(name, must.mib);
-  Print(name + ", max NIC bytes over bound",
-        static_cast<double>(solved.plan.max_nic_bytes()) /
-            static_cast<double>(solved.plan.bound_bytes()),
-        "", 1.02);
+  Print(name + ", max NIC bytes over bound", MaxOverBound(solved.plan), "", 1.02);
   Print(name + ", slices", static_cast<double>(CountSlices(solved.plan)), "", 0);
 }
 
@@ -129,6 +137,23 @@ void OneJoins(const std::string& name, const std::string& example, double must_s
           Planned(Solve(job, PreviousPlan{before, plan}));
         }),
         "s", must_seconds);
+}
+
+// Where trainers' egress is the bound by far, with engines that pass on what they get, and without.
+void FanOut() {
+  const std::string name = "Moonlight, 8 to 16 x 8";
+  const Job job = JobOf("moonlight", [](Deployment& deployment) {
+    deployment.rollouts.front().engines = 16;
+    deployment.cluster.nodes = 17;
+  });
+  Plan plan;
+  Print(name + ", with fan-out",
+        Seconds([&] { plan = Planned(Solve(job, std::nullopt, {.fan_out = true})); }), "s", 0.4);
+  Print(name + ", with fan-out, max NIC bytes over bound", MaxOverBound(plan), "", 1.10);
+  const Plan direct = Planned(Solve(job));
+  Print(name + ", direct, max NIC bytes over the bound with fan-out",
+        static_cast<double>(direct.max_nic_bytes()) / static_cast<double>(plan.bound_bytes()), "",
+        0);
 }
 
 // The parts of one daemon for all groups, as they are sent and as it lowers them for its workers.
@@ -181,6 +206,7 @@ void Run(const std::string& scenario) {
   if (scenario == "1024") PrintWhole("1024 to 32 x 32", "kimi-k2", large, 4);
   if (scenario == "2048") PrintWhole("2048 to 64 x 32", "kimi-k2", large, 8);
   if (scenario == "4096") PrintWhole("4096 to 128 x 32", "kimi-k2", large, 16);
+  if (scenario == "fan-out") FanOut();
   if (scenario == "trainer-daemon") OneDaemon("Kimi-K2, a trainers' daemon", "node3");
   if (scenario == "rollout-daemon") OneDaemon("Kimi-K2, a rollouts' daemon", "node35");
 }
