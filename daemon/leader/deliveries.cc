@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -151,18 +152,18 @@ void Deliveries::MakeParts(const DeliveryRef& ref, std::vector<std::string> node
       const auto message = std::make_shared<PrepareAttempt>();
       message->plan = std::move(made);
       links.Pack(*message);
-      report([this, attempt, node = nodes[node], message] {
-        OnPartMade(attempt, node, std::move(*message));
-      });
+      report(std::bind_front(&Deliveries::OnPartMade, this, attempt, nodes[node], message));
     });
   });
 }
 
-void Deliveries::OnPartMade(AttemptId attempt, const std::string& node, PrepareAttempt message) {
+void Deliveries::OnPartMade(AttemptId attempt,
+                            const std::string& node,
+                            const std::shared_ptr<PrepareAttempt>& message) {
   const std::optional<DeliveryRef> waiting = Find(attempt);  // it may have failed since
   if (!waiting.has_value() || waiting->delivery.state != DeliveryState::kWaiting) return;
   if (!waiting->delivery.participants.contains(node)) return;
-  AskToPrepare(*waiting, node, std::move(message));
+  AskToPrepare(*waiting, node, std::move(*message));
 }
 
 void Deliveries::AskToPrepare(const DeliveryRef& ref,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,7 +64,9 @@ class Deliveries {
   bool NeedsPart(const DeliveryRef& ref, const std::string& node);
   /// Makes the parts of these nodes, and asks each to prepare once its part is there.
   void MakeParts(const DeliveryRef& ref, std::vector<std::string> nodes);
-  void OnPartMade(AttemptId attempt, const std::string& node, PrepareAttempt message);
+  void OnPartMade(AttemptId attempt,
+                  const std::string& node,
+                  const std::shared_ptr<PrepareAttempt>& message);
   /// `message` has the plan, if it is to have one, and nothing else.
   void AskToPrepare(const DeliveryRef& ref, const std::string& node, PrepareAttempt message);
   void Commit(const DeliveryRef& ref);

@@ -1,5 +1,6 @@
 #include "daemon/leader/works.h"
 
+#include <functional>
 #include <utility>
 
 namespace wb {
@@ -7,9 +8,7 @@ namespace wb {
 void Works::Begin(std::function<void(const Report& report)> work) {
   background_.Submit(
       [work = std::move(work), &background = background_, turn = turns_.FromOutside()] {
-        work([&](Turns::Task task) {
-          background.Report([turn, task = std::move(task)] { turn(task); });
-        });
+        work([&](Turns::Task task) { background.Report(std::bind_front(turn, std::move(task))); });
       });
 }
 
