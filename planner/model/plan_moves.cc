@@ -190,6 +190,52 @@ std::vector<Move> ByRank(const PlanGroup& group, std::vector<Move> moves) {
   return ordered;
 }
 
+// Visits the parts of one receiver after the other.
+class PartWalk {
+ public:
+  PartWalk(const Plan& plan,
+           const PlanGroup& group,
+           absl::FunctionRef<void(const SlicePart&)> visit)
+      : plan_(plan), row_(plan, group), by_turn_(ByTurn(group)), relays_(plan), visit_(visit) {}
+
+  void Receive(const PlanReceiver& receiver) {
+    const Demand& demand = plan_.demands[receiver.demand];
+    for (std::uint32_t i = demand.begin; i < demand.end; ++i) {
+      const std::uint32_t pool = demand.pools[i - demand.begin];
+      if (plan_.pools[pool].mate.has_value()) {
+        const Box& box = plan_.slices[i].box;
+        const WorkerIndex mate = by_turn_[*plan_.pools[pool].mate]->worker;
+        visit_({&plan_.slices[i], mate, receiver.worker, box.lo()[0], box.hi()[0], true, true});
+      } else {
+        Take(plan_.slices[i], pool, receiver);
+      }
+    }
+  }
+
+ private:
+  void Take(const Slice& slice, std::uint32_t pool, const PlanReceiver& receiver) {
+    const std::uint64_t row_bytes = slice.bytes / static_cast<std::uint64_t>(slice.box.extent(0));
+    std::int64_t lo = slice.box.lo()[0];
+    while (lo < slice.box.hi()[0]) {
+      const Row::Turn turn = row_.Next(pool);
+      const std::int64_t rows =
+          std::min(slice.box.hi()[0] - lo, static_cast<std::int64_t>(turn.bytes / row_bytes));
+      row_.Take(pool, static_cast<std::uint64_t>(rows) * row_bytes);
+      const bool relayed = turn.quota->relay.has_value();
+      const WorkerIndex src =
+          relayed ? relays_.WorkerOf(*turn.quota->relay, receiver.turn) : turn.quota->src;
+      visit_({&slice, src, receiver.worker, lo, lo + rows, relayed, false});
+      lo += rows;
+    }
+  }
+
+  const Plan& plan_;
+  Row row_;
+  std::vector<const PlanReceiver*> by_turn_;
+  RelayTurns relays_;
+  absl::FunctionRef<void(const SlicePart&)> visit_;
+};
+
 }  // namespace
 
 Box SlicePart::box() const {
@@ -202,34 +248,8 @@ Box SlicePart::box() const {
 void ForEachPart(const Plan& plan,
                  const PlanGroup& group,
                  absl::FunctionRef<void(const SlicePart&)> visit) {
-  Row row(plan, group);
-  RelayTurns relays(plan);
-  const std::vector<const PlanReceiver*> by_turn = ByTurn(group);
-  for (const PlanReceiver* receiver : by_turn) {
-    const Demand& demand = plan.demands[receiver->demand];
-    for (std::uint32_t i = demand.begin; i < demand.end; ++i) {
-      const Slice& slice = plan.slices[i];
-      const std::uint32_t pool = demand.pools[i - demand.begin];
-      const std::uint64_t row_bytes = slice.bytes / static_cast<std::uint64_t>(slice.box.extent(0));
-      std::int64_t lo = slice.box.lo()[0];
-      if (const std::optional<std::uint32_t> mate = plan.pools[pool].mate; mate.has_value()) {
-        visit(
-            {&slice, by_turn[*mate]->worker, receiver->worker, lo, slice.box.hi()[0], true, true});
-        continue;
-      }
-      while (lo < slice.box.hi()[0]) {
-        const Row::Turn turn = row.Next(pool);
-        const std::int64_t rows =
-            std::min(slice.box.hi()[0] - lo, static_cast<std::int64_t>(turn.bytes / row_bytes));
-        row.Take(pool, static_cast<std::uint64_t>(rows) * row_bytes);
-        const bool relayed = turn.quota->relay.has_value();
-        const WorkerIndex src =
-            relayed ? relays.WorkerOf(*turn.quota->relay, receiver->turn) : turn.quota->src;
-        visit({&slice, src, receiver->worker, lo, lo + rows, relayed, false});
-        lo += rows;
-      }
-    }
-  }
+  PartWalk walk(plan, group, visit);
+  for (const PlanReceiver* receiver : ByTurn(group)) walk.Receive(*receiver);
 }
 
 std::vector<Move> MovesOf(const Plan& plan,

@@ -174,22 +174,31 @@ std::vector<std::optional<Balancer::Link>> Balancer::Links(std::uint32_t from) {
   std::vector<std::uint32_t> reached{from};
   for (std::size_t at = 0; at < reached.size() && looks_ < kMaxLooks; ++at) {
     const std::uint32_t giver = reached[at];
-    for (const std::uint32_t number : of_sender_[giver]) {
-      const SentPart& part = parts_[number];
-      looks_ += part.bytes() < 2 * kMinPartBytes ? 1 : holders_[part.holders].size();
-      if (part.bytes() < 2 * kMinPartBytes) continue;
-      for (const std::uint32_t holder : holders_[part.holders]) {
-        std::optional<Link>& link = links[holder];
-        if (holder == from) continue;
-        if (!link.has_value()) reached.push_back(holder);
-        if (!link.has_value() ||
-            (link->from == giver && parts_[link->part].bytes() < part.bytes())) {
-          link = Link{giver, number};
-        }
-      }
+    looks_ += of_sender_[giver].size();
+    for (const std::uint32_t part : of_sender_[giver]) {
+      if (parts_[part].bytes() >= 2 * kMinPartBytes) Reach({giver, part}, links, reached);
     }
   }
   return links;
+}
+
+// Those who may send the link's part; `reached` begins with the one at which all chains start.
+void Balancer::Reach(const Link& link,
+                     std::vector<std::optional<Link>>& links,
+                     std::vector<std::uint32_t>& reached) {
+  const Holders& holders = holders_[parts_[link.part].holders];
+  looks_ += holders.size();
+  for (const std::uint32_t holder : holders) {
+    if (holder == reached.front()) continue;
+    if (!links[holder].has_value()) reached.push_back(holder);
+    AddLink(link, links[holder]);
+  }
+}
+
+void Balancer::AddLink(const Link& link, std::optional<Link>& best) const {
+  const bool better = !best.has_value() || (best->from == link.from &&
+                                            parts_[best->part].bytes() < parts_[link.part].bytes());
+  if (better) best = link;
 }
 
 // Each gives on what it gets, to within a row.

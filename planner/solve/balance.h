@@ -66,6 +66,10 @@ class Balancer {
   std::optional<Step> BestExchange(std::uint32_t from);
   std::optional<Step> BestChain(std::uint32_t from, std::uint64_t target);
   std::vector<std::optional<Link>> Links(std::uint32_t from);
+  void Reach(const Link& link,
+             std::vector<std::optional<Link>>& links,
+             std::vector<std::uint32_t>& reached);
+  void AddLink(const Link& link, std::optional<Link>& best) const;
   std::optional<Step> Chain(std::span<const std::optional<Link>> links,
                             std::uint32_t from,
                             std::uint32_t end,

@@ -97,6 +97,7 @@ EgressOptimum FillUp(std::span<const EgressClass> classes, std::size_t senders) 
   for (const std::size_t c : order) {
     const std::vector<std::uint32_t>& holders = classes[c].holders;
     std::vector<std::uint64_t> levels;
+    levels.reserve(holders.size());
     for (const std::uint32_t holder : holders) levels.push_back(load[holder]);
     optimum.shares[c] = Pour(levels, classes[c].bytes);
     for (std::size_t i = 0; i < holders.size(); ++i) load[holders[i]] += optimum.shares[c][i];

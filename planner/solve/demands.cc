@@ -138,12 +138,15 @@ class DemandMaker {
   }
 
   // Turns in the order of where slices land and which of them cross between nodes.
-  void MakeReceivers() {
+  // Of each demand: where its slices land, and which of them cross between nodes.
+  std::vector<std::uint64_t> DemandKeys() const {
     std::vector<std::uint64_t> names;  // per tensor
+    names.reserve(job_.tensors.size());
     for (const Tensor& tensor : job_.tensors) {
       names.push_back(XXH3_64bits(tensor.name.data(), tensor.name.size()));
     }
     std::vector<std::uint64_t> keys;
+    keys.reserve(plan_.demands.size());
     for (const Demand& demand : plan_.demands) {
       std::uint64_t key = 0;
       for (std::uint32_t i = demand.begin; i < demand.end; ++i) {
@@ -154,6 +157,11 @@ class DemandMaker {
       }
       keys.push_back(key);
     }
+    return keys;
+  }
+
+  void MakeReceivers() {
+    const std::vector<std::uint64_t> keys = DemandKeys();
     std::size_t worker = 0;
     for (PlanGroup& group : plan_.groups) {
       while (job_.layouts[worker].name.group != group.name) ++worker;
@@ -162,14 +170,18 @@ class DemandMaker {
         group.receivers.push_back(
             {WorkerIndex(static_cast<std::uint32_t>(worker)), demand_[worker], 0});
       }
-      std::vector<PlanReceiver*> turns;
-      for (PlanReceiver& receiver : group.receivers) turns.push_back(&receiver);
-      std::stable_sort(turns.begin(), turns.end(),
-                       [&](const PlanReceiver* a, const PlanReceiver* b) {
-                         return keys[a->demand] < keys[b->demand];
-                       });
-      for (std::uint32_t turn = 0; turn < turns.size(); ++turn) turns[turn]->turn = turn;
+      GiveTurns(keys, group);
     }
+  }
+
+  static void GiveTurns(const std::vector<std::uint64_t>& keys, PlanGroup& group) {
+    std::vector<PlanReceiver*> turns;
+    turns.reserve(group.receivers.size());
+    for (PlanReceiver& receiver : group.receivers) turns.push_back(&receiver);
+    std::stable_sort(turns.begin(), turns.end(), [&](const PlanReceiver* a, const PlanReceiver* b) {
+      return keys[a->demand] < keys[b->demand];
+    });
+    for (std::uint32_t turn = 0; turn < turns.size(); ++turn) turns[turn]->turn = turn;
   }
 
   // By the list of source boxes that a trainer holds, and in which piece of its own.
@@ -241,17 +253,23 @@ class DemandMaker {
     }
   }
 
+  // By all holders of a source box, which piece of theirs is around it.
+  std::vector<std::pair<WorkerIndex, std::uint32_t>> PiecesHeld(const SourceBox& source) const {
+    const std::span<const WorkerIndex> firsts = index_.sets.members(source.holders);
+    std::vector<std::pair<WorkerIndex, std::uint32_t>> held;
+    for (std::size_t i = 0; i < firsts.size(); ++i) {
+      for (const WorkerIndex worker : classes_.members(firsts[i])) {
+        held.emplace_back(worker, source.holder_pieces[i]);
+      }
+    }
+    return held;
+  }
+
   void MakeSplitSources() {
     for (std::uint32_t s = 0; s < index_.sources.size(); ++s) {
       const SourceBox& source = index_.sources[s];
       if (source.holder_pieces.empty()) continue;
-      const std::span<const WorkerIndex> firsts = index_.sets.members(source.holders);
-      std::vector<std::pair<WorkerIndex, std::uint32_t>> held;
-      for (std::size_t i = 0; i < firsts.size(); ++i) {
-        for (const WorkerIndex worker : classes_.members(firsts[i])) {
-          held.emplace_back(worker, source.holder_pieces[i]);
-        }
-      }
+      std::vector<std::pair<WorkerIndex, std::uint32_t>> held = PiecesHeld(source);
       std::sort(held.begin(), held.end());
       SplitSource split{s, {}, {}};
       for (const auto& [worker, piece] : held) {

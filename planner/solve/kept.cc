@@ -41,7 +41,7 @@ class Keeper {
       if (before == nullptr || !SameTies(before->ties, group.ties)) continue;
       kept[g] = SameWorkers(Role::kRollout, group.name) && TakeOver(*before, pools, plan, group);
     }
-    DropRelayless(plan, kept);
+    DropRelayedOfOthers(plan, kept);
     return kept;
   }
 
@@ -125,17 +125,20 @@ class Keeper {
     return matches;
   }
 
+  // All that is relayed to the group.
+  static bool GetsFromKept(const PlanGroup& group, const std::vector<bool>& kept) {
+    return std::all_of(group.quotas.begin(), group.quotas.end(), [&](const Quota& quota) {
+      return !quota.relay.has_value() || kept[*quota.relay];
+    });
+  }
+
   // A group is kept only if those are that it gets something from.
-  static void DropRelayless(Plan& plan, std::vector<bool>& kept) {
+  static void DropRelayedOfOthers(Plan& plan, std::vector<bool>& kept) {
     for (bool dropped = true; dropped;) {
       dropped = false;
       for (std::size_t g = 0; g < kept.size(); ++g) {
-        std::vector<Quota>& quotas = plan.groups[g].quotas;
-        const bool lost = std::any_of(quotas.begin(), quotas.end(), [&](const Quota& quota) {
-          return quota.relay.has_value() && !kept[*quota.relay];
-        });
-        if (!kept[g] || !lost) continue;
-        quotas.clear();
+        if (!kept[g] || GetsFromKept(plan.groups[g], kept)) continue;
+        plan.groups[g].quotas.clear();
         kept[g] = false;
         dropped = true;
       }
@@ -177,6 +180,17 @@ class Keeper {
   std::vector<std::optional<WorkerIndex>> workers_;  // likewise, if its layout is the same
 };
 
+// To the groups of the workers.
+void AddTie(const Job& job,
+            std::span<const WorkerIndex> workers,
+            const Tie& tie,
+            std::map<std::string_view, std::vector<Tie>>& groups) {
+  for (const WorkerIndex worker : workers) {
+    std::vector<Tie>& wanted = groups.at(job.layout(worker).name.group);
+    if (wanted.empty() || wanted.back() != tie) wanted.push_back(tie);
+  }
+}
+
 }  // namespace
 
 std::vector<PlanGroup> FindGroups(const Job& job,
@@ -189,10 +203,7 @@ std::vector<PlanGroup> FindGroups(const Job& job,
   }
   for (const Tie& tie : ties.ties) {
     for (const PieceRef ref : pieces.destinations(tie.alias)) {
-      for (const WorkerIndex worker : classes.members(ref.worker)) {
-        std::vector<Tie>& wanted = found.at(job.layout(worker).name.group);
-        if (wanted.empty() || wanted.back() != tie) wanted.push_back(tie);
-      }
+      AddTie(job, classes.members(ref.worker), tie, found);
     }
   }
   std::vector<PlanGroup> groups;

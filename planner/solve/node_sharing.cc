@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,6 +30,7 @@ class Sharing {
     std::sort(receivers.begin(), receivers.end(),
               [](const PlanReceiver* a, const PlanReceiver* b) { return a->turn < b->turn; });
     std::vector<Mate> mates;
+    mates.reserve(receivers.size());
     for (const PlanReceiver* receiver : receivers) {
       mates.emplace_back(receiver->turn, receiver->demand);
     }
@@ -41,35 +42,26 @@ class Sharing {
  private:
   std::vector<std::uint32_t> DemandsOf(const std::vector<Mate>& mates) {
     std::vector<Demand> demands;
+    demands.reserve(mates.size());
     for (const auto& [turn, demand] : mates) demands.push_back(plan_.demands[demand]);
-    std::vector<Wish> wishes = WishesOf(mates);
+    const std::vector<Wish> wishes = WishesOf(mates);
     std::vector<std::uint64_t> fetched(mates.size(), 0);
-    const auto end_of_box = [&](std::size_t begin) {
-      std::size_t end = begin + 1;
-      while (end < wishes.size() && SameBox(wishes[begin], wishes[end])) ++end;
-      return end;
-    };
     // What one alone wants comes first: there is no choice.
-    for (std::size_t begin = 0; begin < wishes.size(); begin = end_of_box(begin)) {
-      if (end_of_box(begin) == begin + 1) fetched[wishes[begin].mate] += BytesOf(wishes[begin]);
+    for (const std::span<const Wish> alike : ByBox(wishes)) {
+      if (alike.size() == 1) fetched[alike.front().mate] += BytesOf(alike.front());
     }
-    for (std::size_t begin = 0; begin < wishes.size();) {
-      const std::size_t end = end_of_box(begin);
-      if (end > begin + 1) {
-        std::uint32_t fetcher = wishes[begin].mate;
-        for (std::size_t i = begin; i < end; ++i) {
-          if (fetched[wishes[i].mate] < fetched[fetcher]) fetcher = wishes[i].mate;
-        }
-        fetched[fetcher] += BytesOf(wishes[begin]);
-        for (std::size_t i = begin; i < end; ++i) {
-          if (wishes[i].mate == fetcher) continue;
-          Demand& demand = demands[wishes[i].mate];
-          demand.pools[wishes[i].slice - demand.begin] = PoolOf(mates[fetcher].first);
-        }
+    for (const std::span<const Wish> alike : ByBox(wishes)) {
+      if (alike.size() == 1) continue;
+      const std::uint32_t fetcher = LeastFetched(alike, fetched);
+      fetched[fetcher] += BytesOf(alike.front());
+      for (const Wish& wish : alike) {
+        Demand& demand = demands[wish.mate];
+        if (wish.mate == fetcher) continue;
+        demand.pools[wish.slice - demand.begin] = PoolOf(mates[fetcher].first);
       }
-      begin = end;
     }
     std::vector<std::uint32_t> numbers;
+    numbers.reserve(demands.size());
     for (Demand& demand : demands) {
       numbers.push_back(static_cast<std::uint32_t>(plan_.demands.size()));
       plan_.demands.push_back(std::move(demand));
@@ -100,6 +92,27 @@ class Sharing {
     const Slice& left = plan_.slices[a.slice];
     const Slice& right = plan_.slices[b.slice];
     return left.source == right.source && left.box == right.box;
+  }
+
+  // Runs of one box each.
+  std::vector<std::span<const Wish>> ByBox(std::span<const Wish> wishes) const {
+    std::vector<std::span<const Wish>> runs;
+    while (!wishes.empty()) {
+      std::size_t count = 1;
+      while (count < wishes.size() && SameBox(wishes.front(), wishes[count])) ++count;
+      runs.push_back(wishes.first(count));
+      wishes = wishes.subspan(count);
+    }
+    return runs;
+  }
+
+  static std::uint32_t LeastFetched(std::span<const Wish> alike,
+                                    const std::vector<std::uint64_t>& fetched) {
+    std::uint32_t least = alike.front().mate;
+    for (const Wish& wish : alike) {
+      if (fetched[wish.mate] < fetched[least]) least = wish.mate;
+    }
+    return least;
   }
 
   std::uint64_t BytesOf(const Wish& wish) const { return plan_.slices[wish.slice].bytes; }

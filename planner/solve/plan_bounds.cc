@@ -183,6 +183,7 @@ NodeNeeds NeedsOf(const Plan& plan, std::span<const std::uint32_t> demands) {
     }
   });
   std::vector<EgressClass> classes;
+  classes.reserve(by_wanters.size());
   for (const auto& [by, bytes] : by_wanters) classes.push_back({by, bytes});
   needs.nic_bytes = MinimizeEgress(classes, demands.size()).max_bytes;
   return needs;

@@ -132,14 +132,15 @@ class Router {
   // What the quotas so far make each sender carry, within nodes or between them.
   Bytes Load(bool local) const {
     Bytes load(senders_.size(), 0);
-    for (const PlanGroup& group : plan_.groups) {
-      for (const Quota& quota : group.quotas) {
-        if (plan_.pools[quota.pool].local == local && !quota.relay.has_value()) {
-          load[number_.find(quota.src)->second] += quota.bytes;
-        }
-      }
-    }
+    for (const PlanGroup& group : plan_.groups) AddLoad(group, local, load);
     return load;
+  }
+
+  void AddLoad(const PlanGroup& group, bool local, Bytes& load) const {
+    for (const Quota& quota : group.quotas) {
+      if (quota.relay.has_value() || plan_.pools[quota.pool].local != local) continue;
+      load[number_.find(quota.src)->second] += quota.bytes;
+    }
   }
 
   // Deals what is to be routed of the pools of one kind, on top of what is kept; returns what the
@@ -192,7 +193,7 @@ class Router {
         sent[of_member.member] += of_member.bytes;
         load[members_[pool][of_member.member]] += of_member.bytes;
       }
-      AddQuotas(pool, row, dealt);
+      AddQuotas(pool, row, std::move(dealt));
     }
   }
 
@@ -210,7 +211,8 @@ class Router {
                                 std::uint64_t whole) {
     std::vector<Due> due;
     for (std::uint32_t i = 0; i < sent.size(); ++i) {
-      const absl::uint128 now = absl::uint128(shares[i]) * part / whole;
+      const absl::uint128 now =
+          whole == 0 ? absl::uint128(0) : absl::uint128(shares[i]) * part / whole;
       due.push_back({i, static_cast<std::int64_t>(absl::Uint128Low64(now)) -
                             static_cast<std::int64_t>(sent[i])});
     }
@@ -233,27 +235,30 @@ class Router {
   }
 
   // What members send, between what is relayed.
-  void AddQuotas(std::uint32_t pool, const PoolRows::Row& row, std::span<const Dealt> dealt) {
+  void AddQuotas(std::uint32_t pool, const PoolRows::Row& row, std::vector<Dealt> dealt) {
+    std::span<Dealt> left(dealt);
     std::uint64_t at = 0;
-    std::uint64_t left = dealt.empty() ? 0 : dealt.front().bytes;
-    const auto add_direct = [&](std::uint64_t until) {
-      while (at < until) {
-        if (left == 0) {
-          dealt = dealt.subspan(1);
-          left = dealt.front().bytes;
-        }
-        const std::uint64_t bytes = std::min(left, until - at);
-        AddQuota(row.group, {pool, senders_[members_[pool][dealt.front().member]], bytes, {}});
-        left -= bytes;
-        at += bytes;
-      }
-    };
     for (const RelayedBytes& part : Relayed(pool, row.group)) {
-      add_direct(part.begin);
+      AddDirect(pool, row.group, part.begin - at, left);
       AddQuota(row.group, {pool, WorkerIndex(0), part.end - part.begin, part.from});
       at = part.end;
     }
-    add_direct(row.bytes);
+    AddDirect(pool, row.group, row.bytes - at, left);
+  }
+
+  // The next so many bytes of what is dealt.
+  void AddDirect(std::uint32_t pool,
+                 std::uint32_t group,
+                 std::uint64_t bytes,
+                 std::span<Dealt>& dealt) {
+    while (bytes > 0) {
+      Dealt& next = dealt.front();
+      const std::uint64_t now = std::min(bytes, next.bytes);
+      AddQuota(group, {pool, senders_[members_[pool][next.member]], now, {}});
+      bytes -= now;
+      next.bytes -= now;
+      if (next.bytes == 0) dealt = dealt.subspan(1);
+    }
   }
 
   // One of the same source as the last becomes one with it.
@@ -292,16 +297,23 @@ class Router {
     std::vector<SentPart> parts;
     for (std::uint32_t pool = 0; pool < members_.size(); ++pool) {
       for (const PoolRows::Row& row : rows_.rows(pool)) {
-        if (kept_[row.group]) continue;
-        const std::vector<Quota>& quotas = plan_.groups[row.group].quotas;
-        std::size_t& at = next[row.group];
-        if (IsOpen(pool) && parts.size() <= kMaxBalancedParts) {
-          AddParts(row.group, std::span(quotas).subspan(at), parts);
-        }
-        while (at < quotas.size() && quotas[at].pool == pool) ++at;
+        if (!kept_[row.group]) AddRow(pool, row.group, next[row.group], parts);
       }
     }
     return parts;
+  }
+
+  // Goes on from quota `at` of the group to the first one behind the row's.
+  void AddRow(std::uint32_t pool,
+              std::uint32_t group,
+              std::size_t& at,
+              std::vector<SentPart>& parts) const {
+    const std::vector<Quota>& quotas = plan_.groups[group].quotas;
+    const bool has_quotas = at < quotas.size() && quotas[at].pool == pool;  // a mate's has none
+    if (has_quotas && IsOpen(pool) && parts.size() <= kMaxBalancedParts) {
+      AddParts(group, std::span(quotas).subspan(at), parts);
+    }
+    at = EndOfRow(quotas, at, pool);
   }
 
   // `quotas` start with those of the row; none of them ends inside a slice yet.
@@ -330,22 +342,36 @@ class Router {
     std::vector<std::size_t> next(dealt.size(), 0);
     for (std::uint32_t pool = 0; pool < members_.size(); ++pool) {
       for (const PoolRows::Row& row : rows_.rows(pool)) {
-        if (kept_[row.group]) continue;
         std::size_t& at = next[row.group];
-        for (; at < dealt[row.group].size() && dealt[row.group][at].pool == pool; ++at) {
-          const Quota& quota = dealt[row.group][at];
-          if (!IsOpen(pool) || quota.relay.has_value()) {
-            AddQuota(row.group, quota);
-            continue;
-          }
-          for (std::uint64_t left = quota.bytes; left > 0;) {
-            const std::uint64_t bytes = parts.front().bytes();
-            AddQuota(row.group, {pool, senders_[parts.front().sender], bytes, {}});
-            left -= bytes;
-            parts = parts.subspan(1);
-          }
-        }
+        const std::size_t end = EndOfRow(dealt[row.group], at, pool);
+        ReplaceRow(row.group, std::span(dealt[row.group]).subspan(at, end - at), parts);
+        at = end;
       }
+    }
+  }
+
+  // From `at` on, the first quota of another pool.
+  static std::size_t EndOfRow(std::span<const Quota> quotas, std::size_t at, std::uint32_t pool) {
+    while (at < quotas.size() && quotas[at].pool == pool) ++at;
+    return at;
+  }
+
+  void ReplaceRow(std::uint32_t group,
+                  std::span<const Quota> quotas,
+                  std::span<const SentPart>& parts) {
+    for (const Quota& quota : quotas) ReplaceQuota(group, quota, parts);
+  }
+
+  void ReplaceQuota(std::uint32_t group, const Quota& quota, std::span<const SentPart>& parts) {
+    if (!IsOpen(quota.pool) || quota.relay.has_value()) {
+      AddQuota(group, quota);
+      return;
+    }
+    for (std::uint64_t left = quota.bytes; left > 0;) {
+      const std::uint64_t bytes = parts.front().bytes();
+      AddQuota(group, {quota.pool, senders_[parts.front().sender], bytes, {}});
+      left -= bytes;
+      parts = parts.subspan(1);
     }
   }
 

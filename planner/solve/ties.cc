@@ -21,10 +21,10 @@ std::size_t StorageHash(const Tensor& tensor, const PieceTable& pieces, TensorId
   return hash;
 }
 
-// Groups of tensors with one storage, each ordered, only those with more than one member; ordered
-// by their first members.
-std::vector<std::vector<TensorId>> StorageGroups(const Job& job, const PieceTable& pieces) {
-  std::vector<std::pair<std::size_t, TensorId>> by_hash;
+using Hashed = std::pair<std::size_t, TensorId>;
+
+std::vector<Hashed> HashStorage(const Job& job, const PieceTable& pieces) {
+  std::vector<Hashed> by_hash;
   by_hash.reserve(job.tensors.size());
   for (std::uint32_t t = 0; t < job.tensors.size(); ++t) {
     const TensorId id(t);
@@ -32,29 +32,48 @@ std::vector<std::vector<TensorId>> StorageGroups(const Job& job, const PieceTabl
       by_hash.emplace_back(StorageHash(job.tensor(id), pieces, id), id);
   }
   std::sort(by_hash.begin(), by_hash.end());
-  const auto same = [&](TensorId a, TensorId b) {
-    return job.tensor(a).dtype == job.tensor(b).dtype &&
-           job.tensor(a).shape == job.tensor(b).shape && SameSources(pieces, a, b);
-  };
+  return by_hash;
+}
+
+bool IsOneStorage(const Job& job, const PieceTable& pieces, TensorId a, TensorId b) {
+  return job.tensor(a).dtype == job.tensor(b).dtype && job.tensor(a).shape == job.tensor(b).shape &&
+         SameSources(pieces, a, b);
+}
+
+// Of tensors with one hash, the groups that have one storage.
+std::vector<std::vector<TensorId>> GroupAlike(const Job& job,
+                                              const PieceTable& pieces,
+                                              std::span<const Hashed> alike) {
+  std::vector<std::vector<TensorId>> groups;
+  for (const auto& [hash, id] : alike) {
+    const TensorId tensor = id;
+    const auto found =
+        std::find_if(groups.begin(), groups.end(), [&](const std::vector<TensorId>& group) {
+          return IsOneStorage(job, pieces, group.front(), tensor);
+        });
+    if (found == groups.end()) {
+      groups.push_back({tensor});
+    } else {
+      found->push_back(tensor);
+    }
+  }
+  return groups;
+}
+
+// Groups of tensors with one storage, each ordered, only those with more than one member; ordered
+// by their first members.
+std::vector<std::vector<TensorId>> StorageGroups(const Job& job, const PieceTable& pieces) {
+  const std::vector<Hashed> by_hash = HashStorage(job, pieces);
   std::vector<std::vector<TensorId>> groups;
   for (std::size_t begin = 0; begin < by_hash.size();) {
-    const std::size_t first = groups.size();  // of the groups with this hash
-    const std::size_t hash = by_hash[begin].first;
-    for (; begin < by_hash.size() && by_hash[begin].first == hash; ++begin) {
-      const TensorId id = by_hash[begin].second;
-      const auto found =
-          std::find_if(groups.begin() + static_cast<std::ptrdiff_t>(first), groups.end(),
-                       [&](const std::vector<TensorId>& group) { return same(group.front(), id); });
-      if (found == groups.end()) {
-        groups.push_back({id});
-      } else {
-        found->push_back(id);
-      }
+    std::size_t end = begin + 1;
+    while (end < by_hash.size() && by_hash[end].first == by_hash[begin].first) ++end;
+    const std::span<const Hashed> alike(by_hash.data() + begin, end - begin);
+    begin = end;
+    if (alike.size() < 2) continue;
+    for (std::vector<TensorId>& group : GroupAlike(job, pieces, alike)) {
+      if (group.size() > 1) groups.push_back(std::move(group));
     }
-    groups.erase(
-        std::remove_if(groups.begin() + static_cast<std::ptrdiff_t>(first), groups.end(),
-                       [](const std::vector<TensorId>& group) { return group.size() < 2; }),
-        groups.end());
   }
   std::sort(groups.begin(), groups.end());
   return groups;
