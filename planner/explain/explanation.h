@@ -43,7 +43,7 @@ struct Explanation {
   std::vector<ReplicaUse> replicas;
   std::vector<BoundRatio> bounds;  // the one in force first
   std::optional<Binding> binding;  // of a plan in which rollouts pass on nothing
-  std::optional<WireTime> wire;  // where rates are known
+  std::optional<WireTime> wire;    // where rates are known
 };
 
 /// `plan` is the job's. Costs about as much as listing all moves.
