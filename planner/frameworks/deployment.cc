@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "planner/base/divide_up.h"
 #include "planner/frameworks/model_tensors.h"
 
 namespace wb {
@@ -81,7 +82,7 @@ class DeploymentJob {
 
   void Place(const RankLayouts& trainer, const std::vector<RankLayouts>& engines) {
     const auto gpus = static_cast<std::size_t>(deployment_.cluster.gpus_per_node);
-    const std::size_t trainer_nodes = (trainer.size() + gpus - 1) / gpus;
+    const std::size_t trainer_nodes = DivideUp(trainer.size(), gpus);
     PlaceGroup(trainer, "policy", 0);
     std::size_t gpu = deployment_.cluster.colocated ? 0 : trainer_nodes * gpus;
     std::size_t number = 0;
@@ -91,7 +92,7 @@ class DeploymentJob {
         gpu += engines[i].size();
       }
     }
-    const std::size_t nodes = std::max(trainer_nodes, (gpu + gpus - 1) / gpus);
+    const std::size_t nodes = std::max(trainer_nodes, DivideUp(gpu, gpus));
     if (static_cast<std::size_t>(deployment_.cluster.nodes) >= nodes) return;
     Refuse("size",
            absl::StrCat("cluster: nodes is ", deployment_.cluster.nodes, ", want at least ", nodes,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "planner/base/divide_up.h"
 #include "planner/frameworks/layout_draft.h"
 
 namespace wb {
@@ -16,7 +17,7 @@ namespace {
 constexpr std::int64_t kVocabUnit = 64;
 
 std::int64_t PaddedVocab(const HfConfig& config) {
-  return (config.vocab + kVocabUnit - 1) / kVocabUnit * kVocabUnit;
+  return DivideUp(config.vocab, kVocabUnit) * kVocabUnit;
 }
 
 class EngineLayout {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "planner/base/divide_up.h"
 #include "planner/frameworks/size_checks.h"
 
 namespace wb {
@@ -21,7 +22,7 @@ struct Chunk {
 
 // Chunk `index` of torch.chunk(extent, parts).
 Chunk ChunkOf(std::int64_t extent, std::int64_t parts, std::int64_t index) {
-  const std::int64_t each = (extent + parts - 1) / parts;
+  const std::int64_t each = DivideUp(extent, parts);
   return {std::min(index * each, extent), std::min((index + 1) * each, extent)};
 }
 

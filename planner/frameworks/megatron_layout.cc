@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "planner/base/divide_up.h"
 #include "planner/frameworks/size_checks.h"
 
 namespace wb {
@@ -56,7 +57,7 @@ class MegatronRank {
 
   void AddVocabulary(const std::string& name, TensorId tensor) {
     const std::int64_t unit = megatron_.vocab_divisor * megatron_.tp;
-    const std::int64_t rows = (config_.vocab + unit - 1) / unit * megatron_.vocab_divisor;
+    const std::int64_t rows = DivideUp(config_.vocab, unit) * megatron_.vocab_divisor;
     const std::int64_t lo = std::min(place_.t * rows, config_.vocab);
     const std::int64_t hi = std::min(lo + rows, config_.vocab);
     draft_.AddParam(chunk_ + name, {rows, config_.hidden}, model_.dtype());

@@ -51,6 +51,8 @@ struct Slice {
   std::uint32_t landing = 0;  // unique within the tensor
   Box box;
   std::uint64_t bytes = 0;
+  std::uint64_t row_bytes() const { return bytes / static_cast<std::uint64_t>(box.extent(0)); }
+  std::uint64_t element_bytes() const { return bytes / static_cast<std::uint64_t>(box.elements()); }
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 

@@ -40,29 +40,19 @@ class Row {
   std::vector<std::uint64_t> left_;  // per pool: bytes of it
 };
 
-std::vector<const PlanReceiver*> ByTurn(const PlanGroup& group) {
-  std::vector<const PlanReceiver*> order(group.receivers.size());
-  for (const PlanReceiver& receiver : group.receivers) order[receiver.turn] = &receiver;
-  return order;
-}
-
 // Which worker of another group has which turn.
 class RelayTurns {
  public:
   explicit RelayTurns(const Plan& plan) : plan_(plan) {}
   WorkerIndex WorkerOf(std::uint32_t group, std::uint32_t turn) {
     const auto [known, fresh] = turns_.try_emplace(group);
-    if (fresh) {
-      for (const PlanReceiver* receiver : ByTurn(plan_.groups[group])) {
-        known->second.push_back(receiver->worker);
-      }
-    }
-    return known->second[turn];
+    if (fresh) known->second = ByTurn(plan_.groups[group]);
+    return known->second[turn]->worker;
   }
 
  private:
   const Plan& plan_;
-  std::map<std::uint32_t, std::vector<WorkerIndex>> turns_;
+  std::map<std::uint32_t, std::vector<const PlanReceiver*>> turns_;
 };
 
 // What parts may be joined within: one landing, out of one piece of the sender.
@@ -118,7 +108,7 @@ class MoveMaker {
       dst_ = part.dst;
       tensor_ = part.slice->tensor;
     }
-    element_bytes_ = part.slice->bytes / static_cast<std::uint64_t>(part.slice->box.elements());
+    element_bytes_ = part.slice->element_bytes();
     const SplitSource* source = plan_.FindSplit(part.slice->source);
     cut_ = cut_ || part.bytes() < part.slice->bytes;
     if (source == nullptr) {
@@ -214,7 +204,7 @@ class PartWalk {
 
  private:
   void Take(const Slice& slice, std::uint32_t pool, const PlanReceiver& receiver) {
-    const std::uint64_t row_bytes = slice.bytes / static_cast<std::uint64_t>(slice.box.extent(0));
+    const std::uint64_t row_bytes = slice.row_bytes();
     std::int64_t lo = slice.box.lo()[0];
     while (lo < slice.box.hi()[0]) {
       const Row::Turn turn = row_.Next(pool);
@@ -237,6 +227,12 @@ class PartWalk {
 };
 
 }  // namespace
+
+std::vector<const PlanReceiver*> ByTurn(const PlanGroup& group) {
+  std::vector<const PlanReceiver*> order(group.receivers.size());
+  for (const PlanReceiver& receiver : group.receivers) order[receiver.turn] = &receiver;
+  return order;
+}
 
 Box SlicePart::box() const {
   Box box = slice->box;

@@ -20,12 +20,12 @@ struct SlicePart {
   bool relayed = false;  // by another receiver
   bool by_mate = false;  // by one of the same group and node, which no quota speaks of
 
-  std::uint64_t bytes() const {
-    return slice->bytes / static_cast<std::uint64_t>(slice->box.extent(0)) *
-           static_cast<std::uint64_t>(hi - lo);
-  }
+  std::uint64_t bytes() const { return slice->row_bytes() * static_cast<std::uint64_t>(hi - lo); }
   [[nodiscard]] Box box() const;
 };
+
+/// The group's receivers in their turns.
+[[nodiscard]] std::vector<const PlanReceiver*> ByTurn(const PlanGroup& group);
 
 /// Calls `visit` with each part that goes to the group, receiver by receiver in their turns, for
 /// each as its slices are ordered. Costs little more than a look at each.

@@ -6,6 +6,8 @@
 
 #include "absl/container/flat_hash_map.h"
 
+#include "planner/base/divide_up.h"
+
 namespace wb {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr std::size_t kMaxLooks = 20'000'000;
 std::int64_t RowsNear(const SentPart& part, std::uint64_t bytes) {
   if (part.bytes() < 2 * kMinPartBytes) return 0;
   const auto rows_of = [&](std::uint64_t count) {
-    return static_cast<std::int64_t>((count + part.row_bytes - 1) / part.row_bytes);
+    return static_cast<std::int64_t>(DivideUp(count, part.row_bytes));
   };
   const std::int64_t least = rows_of(kMinPartBytes);
   const std::int64_t most = part.hi - part.lo - least;

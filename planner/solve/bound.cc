@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/base/divide_up.h"
 #include "planner/solve/max_flow.h"
 #include "planner/solve/water_filling.h"
 
 namespace wb {
 namespace {
-
-std::uint64_t DivideUp(std::uint64_t bytes, std::uint64_t by) {
-  return bytes / by + (bytes % by == 0 ? 0 : 1);
-}
 
 // The flow of the argument in bound.h: node 0 is the source, 1 the sink, then classes, then
 // senders.
@@ -36,7 +33,7 @@ class EgressFlow {
         std::accumulate(classes_.begin(), classes_.end(), std::uint64_t{0},
                         [](std::uint64_t sum, const EgressClass& c) { return sum + c.bytes; });
     if (total == 0) return Optimum(0);
-    std::uint64_t limit = DivideUp(total, senders_);
+    auto limit = DivideUp<std::uint64_t>(total, senders_);
     RaiseLimits(limit);
     std::uint64_t sent = flow_.Augment(0, 1);
     while (sent < total) {

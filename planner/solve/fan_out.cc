@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "planner/model/plan_moves.h"
 #include "planner/solve/max_flow.h"
 
 namespace wb {
@@ -108,11 +109,11 @@ class FanOut {
   void FindClasses() {
     std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> alike;
     for (std::uint32_t g = 0; g < plan_.groups.size(); ++g) {
-      std::vector<std::uint32_t> demands(plan_.groups[g].receivers.size());
-      nodes_.emplace_back(demands.size());
-      for (const PlanReceiver& receiver : plan_.groups[g].receivers) {
-        demands[receiver.turn] = receiver.demand;
-        nodes_.back()[receiver.turn] = job_.layout(receiver.worker).node;
+      std::vector<std::uint32_t> demands;
+      nodes_.emplace_back();
+      for (const PlanReceiver* receiver : ByTurn(plan_.groups[g])) {
+        demands.push_back(receiver->demand);
+        nodes_.back().push_back(job_.layout(receiver->worker).node);
       }
       alike[std::move(demands)].push_back(g);
     }

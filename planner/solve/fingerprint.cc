@@ -9,6 +9,8 @@
 
 #include <xxhash.h>
 
+#include "planner/model/plan_moves.h"
+
 namespace wb {
 namespace {
 
@@ -108,11 +110,9 @@ class Hashes {
       return;
     }
     row.Add(0);
-    std::vector<std::uint64_t> by_turn(plan_.groups[*quota.relay].receivers.size());
-    for (const PlanReceiver& receiver : plan_.groups[*quota.relay].receivers) {
-      by_turn[receiver.turn] = workers_[receiver.worker.value()];
+    for (const PlanReceiver* receiver : ByTurn(plan_.groups[*quota.relay])) {
+      row.Add(workers_[receiver->worker.value()]);
     }
-    for (const std::uint64_t worker : by_turn) row.Add(worker);
   }
 
   std::uint64_t OfPool(const Pool& pool) const {

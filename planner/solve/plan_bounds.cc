@@ -3,56 +3,24 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <xxhash.h>
-
 #include "absl/container/flat_hash_map.h"
 
+#include "planner/base/divide_up.h"
 #include "planner/solve/bound.h"
+#include "planner/solve/crossings.h"
 #include "planner/solve/cut.h"
 
 namespace wb {
 namespace {
 
 using Bytes = std::vector<std::uint64_t>;
-
-// A slice that comes from afar, its pool, and who wants it: a number of the caller's.
-struct Crossing {
-  const Slice* slice = nullptr;
-  std::uint64_t box_hash = 0;
-  std::uint32_t pool = 0;
-  std::uint32_t wanted_by = 0;
-};
-
-std::uint64_t HashOf(const Box& box) {
-  std::uint64_t hash = 0;
-  for (const Index* index : {&box.lo(), &box.hi()}) {
-    hash = XXH3_64bits_withSeed(index->data(), index->size() * sizeof(std::int64_t), hash);
-  }
-  return hash;
-}
-
-bool SameBox(const Crossing& a, const Crossing& b) {
-  return a.slice->source == b.slice->source && a.box_hash == b.box_hash &&
-         a.slice->box == b.slice->box;
-}
-
-// Boxes in any order will do, the same always: hashes are faster to compare.
-bool Before(const Crossing& a, const Crossing& b) {
-  if (a.slice->source != b.slice->source) return a.slice->source < b.slice->source;
-  if (a.box_hash != b.box_hash) return a.box_hash < b.box_hash;
-  if (a.slice->box != b.slice->box) return a.slice->box < b.slice->box;
-  return a.wanted_by < b.wanted_by;
-}
-
-std::uint64_t ElementBytes(const Slice& slice) {
-  return slice.bytes / static_cast<std::uint64_t>(slice.box.elements());
-}
 
 // Elements of one source that the same ones want.
 struct Wants {
@@ -66,29 +34,23 @@ void Unite(const std::vector<std::uint32_t>& more, std::vector<std::uint32_t>& b
   by.erase(std::unique(by.begin(), by.end()), by.end());
 }
 
-// Of crossings of one source, who wants each box.
-std::vector<Wants> WantsOfBoxes(std::span<const Crossing> crossings) {
-  std::vector<Wants> wants;
-  for (std::size_t i = 0; i < crossings.size(); ++i) {
-    if (i == 0 || !SameBox(crossings[i - 1], crossings[i])) {
-      wants.push_back({{}, crossings[i].slice->bytes});
-    }
-    std::vector<std::uint32_t>& by = wants.back().by;
-    if (by.empty() || by.back() != crossings[i].wanted_by) by.push_back(crossings[i].wanted_by);
-  }
-  return wants;
-}
-
 // Of crossings of one source, who wants each element: of the largest box alone, where to cut them
 // takes too long.
-std::vector<Wants> WantsOf(std::span<const Crossing> crossings) {
-  std::vector<Wants> of_boxes = WantsOfBoxes(crossings);
+std::vector<Wants> WantsOf(const Plan& plan, std::span<const Crossing> crossings) {
+  const std::vector<std::span<const Crossing>> alike = ByBox(plan, crossings);
+  std::vector<Wants> of_boxes;
+  for (const std::span<const Crossing> box : alike) {
+    Wants& wants = of_boxes.emplace_back(Wants{{}, plan.slices[box.front().slice].bytes});
+    for (const Crossing& crossing : box) {
+      const bool known = !wants.by.empty() && wants.by.back() == crossing.wanted_by;
+      if (!known) wants.by.push_back(crossing.wanted_by);
+    }
+  }
   if (of_boxes.size() == 1) return of_boxes;
   std::vector<Box> boxes;
-  for (std::size_t i = 0; i < crossings.size(); ++i) {
-    if (i == 0 || !SameBox(crossings[i - 1], crossings[i])) {
-      boxes.push_back(crossings[i].slice->box);
-    }
+  boxes.reserve(alike.size());
+  for (const std::span<const Crossing> box : alike) {
+    boxes.push_back(plan.slices[box.front().slice].box);
   }
   const std::optional<std::vector<Atom>> atoms = CutIntoAtoms(boxes, UsualWork(boxes.size()));
   std::vector<Wants> wants;
@@ -100,40 +62,13 @@ std::vector<Wants> WantsOf(std::span<const Crossing> crossings) {
     }
     return wants;
   }
+  const std::uint64_t element_bytes = plan.slices[crossings.front().slice].element_bytes();
   for (const Atom& atom : *atoms) {
     Wants& of_atom = wants.emplace_back();
     for (const std::uint32_t box : atom.holders) Unite(of_boxes[box].by, of_atom.by);
-    of_atom.bytes =
-        static_cast<std::uint64_t>(atom.box.elements()) * ElementBytes(*crossings.front().slice);
+    of_atom.bytes = static_cast<std::uint64_t>(atom.box.elements()) * element_bytes;
   }
   return wants;
-}
-
-// Visits the crossings source by source: (pool, wants).
-template <typename Visit>
-void ForEachSource(std::vector<Crossing> crossings, Visit visit) {
-  std::sort(crossings.begin(), crossings.end(), Before);
-  for (std::size_t begin = 0; begin < crossings.size();) {
-    std::size_t end = begin + 1;
-    while (end < crossings.size() &&
-           crossings[end].slice->source == crossings[begin].slice->source) {
-      ++end;
-    }
-    visit(crossings[begin].pool, WantsOf(std::span(crossings).subspan(begin, end - begin)));
-    begin = end;
-  }
-}
-
-void AddCrossings(const Plan& plan,
-                  std::uint32_t demand_number,
-                  std::uint32_t wanted_by,
-                  std::vector<Crossing>& crossings) {
-  const Demand& demand = plan.demands[demand_number];
-  for (std::uint32_t i = demand.begin; i < demand.end; ++i) {
-    const std::uint32_t pool = demand.pools[i - demand.begin];
-    if (plan.pools[pool].local) continue;
-    crossings.push_back({&plan.slices[i], HashOf(plan.slices[i].box), pool, wanted_by});
-  }
 }
 
 // The least maximum over trainers, if of each pool `bytes` leave.
@@ -155,11 +90,12 @@ std::uint64_t LeastEgress(const Plan& plan, const Bytes& bytes, std::size_t trai
 // Of each pool, what leaves it if each element leaves once.
 Bytes OnceFromPools(const Plan& plan) {
   Bytes bytes(plan.pools.size(), 0);
-  std::vector<Crossing> crossings;
-  for (std::uint32_t d = 0; d < plan.demands.size(); ++d) AddCrossings(plan, d, 0, crossings);
-  ForEachSource(std::move(crossings), [&](std::uint32_t pool, const std::vector<Wants>& wants) {
-    for (const Wants& want : wants) bytes[pool] += want.bytes;
-  });
+  std::vector<std::uint32_t> demands(plan.demands.size());
+  std::iota(demands.begin(), demands.end(), 0U);
+  const std::vector<Crossing> crossings = CrossingsOf(plan, demands);
+  for (const std::span<const Crossing> source : BySource(plan, crossings)) {
+    for (const Wants& want : WantsOf(plan, source)) bytes[source.front().pool] += want.bytes;
+  }
   return bytes;
 }
 
@@ -172,16 +108,15 @@ struct NodeNeeds {
 
 NodeNeeds NeedsOf(const Plan& plan, std::span<const std::uint32_t> demands) {
   NodeNeeds needs{0, 0, Bytes(plan.pools.size(), 0)};
-  std::vector<Crossing> crossings;
-  for (std::uint32_t i = 0; i < demands.size(); ++i) AddCrossings(plan, demands[i], i, crossings);
   std::map<std::vector<std::uint32_t>, std::uint64_t> by_wanters;
-  ForEachSource(std::move(crossings), [&](std::uint32_t pool, const std::vector<Wants>& wants) {
-    for (const Wants& want : wants) {
+  const std::vector<Crossing> crossings = CrossingsOf(plan, demands);
+  for (const std::span<const Crossing> source : BySource(plan, crossings)) {
+    for (const Wants& want : WantsOf(plan, source)) {
       by_wanters[want.by] += want.bytes;
-      needs.from_pools[pool] += want.bytes;
+      needs.from_pools[source.front().pool] += want.bytes;
       needs.bytes += want.bytes;
     }
-  });
+  }
   std::vector<EgressClass> classes;
   classes.reserve(by_wanters.size());
   for (const auto& [by, bytes] : by_wanters) classes.push_back({by, bytes});
@@ -235,15 +170,11 @@ Apart EachForItself(const Plan& plan) {
   return apart;
 }
 
-std::uint64_t DivideUp(std::uint64_t bytes, std::uint64_t by) {
-  return by == 0 ? 0 : bytes / by + (bytes % by == 0 ? 0 : 1);
-}
-
 }  // namespace
 
 void FillBounds(const Job& job, std::size_t trainers, Plan& plan) {
   const Apart apart = EachForItself(plan);
-  const std::size_t nics = trainers + apart.rollouts;
+  const std::uint64_t nics = std::max<std::uint64_t>(trainers + apart.rollouts, 1);
   const std::uint64_t once = LeastEgress(plan, OnceFromPools(plan), trainers);
   plan.bounds.direct = std::max(apart.nic_bytes, LeastEgress(plan, apart.from_pools, trainers));
   plan.bounds.fan_out = std::max({apart.nic_bytes, once, DivideUp(apart.bytes, nics)});

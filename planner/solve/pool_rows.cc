@@ -4,15 +4,17 @@
 #include <cstddef>
 #include <numeric>
 
+#include "planner/model/plan_moves.h"
+
 namespace wb {
 
 PoolRows::PoolRows(const Plan& plan) : plan_(plan), rows_(plan.pools.size()) {
   for (const Demand& demand : plan.demands) demands_.push_back(Sort(plan, demand));
   std::vector<std::uint64_t> bytes(plan.pools.size(), 0);
   for (std::uint32_t g = 0; g < plan.groups.size(); ++g) {
-    by_turn_.emplace_back(plan.groups[g].receivers.size());
-    for (const PlanReceiver& receiver : plan.groups[g].receivers) {
-      by_turn_.back()[receiver.turn] = receiver.demand;
+    by_turn_.emplace_back();
+    for (const PlanReceiver* receiver : ByTurn(plan.groups[g])) {
+      by_turn_.back().push_back(receiver->demand);
     }
     AddRows(g, bytes);
   }

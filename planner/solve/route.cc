@@ -329,7 +329,7 @@ class Router {
       if (quotas[at].relay.has_value()) return;
       parts.push_back({static_cast<std::uint32_t>(parts.size()), pool,
                        number_.find(quotas[at].src)->second, slice.box.lo()[0], slice.box.hi()[0],
-                       slice.bytes / static_cast<std::uint64_t>(slice.box.extent(0))});
+                       slice.row_bytes()});
     });
   }
 

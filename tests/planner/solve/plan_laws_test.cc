@@ -98,7 +98,7 @@ Job WithTwins(const Job& job) {
 double BoundAndRest(const Plan& plan) {
   std::uint64_t whole = 2 * kMinPartBytes;
   for (const Slice& slice : plan.slices) {
-    whole = std::max(whole, slice.bytes / static_cast<std::uint64_t>(slice.box.extent(0)));
+    whole = std::max(whole, slice.row_bytes());
   }
   return 1.02 * static_cast<double>(plan.bound_bytes()) + static_cast<double>(whole);
 }
