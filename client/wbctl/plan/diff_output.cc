@@ -1,6 +1,5 @@
 #include "client/wbctl/plan/diff_output.h"
 
-#include <algorithm>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -11,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 
 #include "client/wbctl/json_text.h"
 #include "client/wbctl/plan/readable.h"
@@ -24,25 +22,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
-constexpr std::size_t kMaxNamed = 4;
-
 std::optional<double> WireSeconds(const PlannedJob& planned) {
   if (!planned.rates.has_value()) return std::nullopt;
   const std::vector<NicLoad> loads = NicLoads(planned.loaded.job, planned.plan);
   return PredictWireTime(planned.plan, loads, *planned.rates).seconds();
 }
 
-const char* NameOf(Direction direction) {
-  return direction == Direction::kOut ? "out" : "in";
-}
-
 // "1 added (engine8)".
 std::string Changes(const Names& names, const char* what) {
   std::string count = absl::StrCat(names.size(), " ", what);
-  if (names.empty()) return count;
-  const auto end = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kMaxNamed));
-  return absl::StrCat(count, " (", absl::StrJoin(names.begin(), end, ", "),
-                      names.size() > kMaxNamed ? ", ...)" : ")");
+  return names.empty() ? count : absl::StrCat(count, " (", FirstOf(names), ")");
 }
 
 void WriteTable(const PlannedJob& before,
@@ -50,7 +39,7 @@ void WriteTable(const PlannedJob& before,
                 const PlanDiff& diff,
                 std::ostream& out) {
   const auto line = [&](const char* name, const std::string& value) {
-    out << absl::StreamFormat("%-14s %s\n", name, value);
+    WriteLine(out, name, value);
   };
   const auto sizes = [](std::uint64_t was, std::uint64_t is) {
     return absl::StrCat(ReadableBytes(was), " -> ", ReadableBytes(is));

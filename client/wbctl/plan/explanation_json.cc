@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "client/wbctl/plan/readable.h"
+
 namespace wb {
 namespace {
 
@@ -24,7 +26,7 @@ Json ToJson(const Job& job, const BusyNic& nic) {
   const Layout& layout = job.layout(nic.nic.worker);
   return {{"worker", layout.name.ToString()},
           {"node", layout.node},
-          {"direction", nic.nic.direction == Direction::kOut ? "out" : "in"},
+          {"direction", NameOf(nic.nic.direction)},
           {"bytes", nic.bytes},
           {"peers", nic.peers},
           {"groups", nic.groups},

@@ -19,7 +19,6 @@ namespace wb {
 namespace {
 
 constexpr std::size_t kMaxCauses = 3;
-constexpr std::size_t kMaxNamed = 4;
 
 // Used once by WriteExplanation.
 class Lines {
@@ -96,9 +95,7 @@ class Lines {
   }
 
  private:
-  void Line(const char* name, const std::string& value) {
-    out_ << absl::StreamFormat("%-14s %s\n", name, value);
-  }
+  void Line(const char* name, const std::string& value) { WriteLine(out_, name, value); }
 
   static std::string CauseLine(std::uint64_t bytes, const std::string& what) {
     return absl::StrFormat("    %10s  %s", ReadableBytes(bytes), what);
@@ -123,11 +120,9 @@ class Lines {
 
   std::string Names(const std::vector<WorkerIndex>& workers) const {
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < std::min(workers.size(), kMaxNamed); ++i) {
-      names.push_back(job_.layout(workers[i]).name.ToString());
-    }
-    if (workers.size() > kMaxNamed) names.emplace_back("...");
-    return absl::StrJoin(names, ", ");
+    names.reserve(workers.size());
+    for (const WorkerIndex worker : workers) names.push_back(job_.layout(worker).name.ToString());
+    return FirstOf(names);
   }
 
   std::string SetBy(const Binding& binding) const {

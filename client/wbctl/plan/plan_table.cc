@@ -99,7 +99,7 @@ void WritePlanTable(const ExplainedPlan& explained, bool summary, std::ostream& 
   const Job& job = explained.job;
   const Plan& plan = explained.plan;
   const auto line = [&](const char* name, const std::string& value) {
-    out << absl::StreamFormat("%-14s %s\n", name, value);
+    WriteLine(out, name, value);
   };
   line("job", absl::StrCat(job.name, ": ", Workers(job)));
   line("tensors", absl::StrCat(job.tensors.size(), ", 0 refused, ", plan.unused.size(), " unused"));

@@ -1,9 +1,12 @@
 #include "client/wbctl/plan/readable.h"
 
+#include <algorithm>
 #include <array>
+#include <ostream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace wb {
 
@@ -21,6 +24,21 @@ std::string ReadableBytes(std::uint64_t bytes) {
 
 std::string Count(std::size_t count, const std::string& noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+std::string FirstOf(std::span<const std::string> names) {
+  constexpr std::size_t kMaxNamed = 4;
+  const std::span<const std::string> named = names.first(std::min(names.size(), kMaxNamed));
+  return absl::StrCat(absl::StrJoin(named.begin(), named.end(), ", "),
+                      names.size() > kMaxNamed ? ", ..." : "");
+}
+
+const char* NameOf(Direction direction) {
+  return direction == Direction::kOut ? "out" : "in";
+}
+
+void WriteLine(std::ostream& out, const char* name, const std::string& value) {
+  out << absl::StreamFormat("%-14s %s\n", name, value);
 }
 
 }  // namespace wb
