@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "planner/solve/validate.h"
@@ -66,6 +67,24 @@ Job OneTrainer(int engines, int per_node = 1) {
         .Holds("w", {0, 0}, {60, 1 << 20});
   }
   return builder.Build();
+}
+
+// The plan of `after`, in a job that ran with `before`.
+Plan Replanned(const Job& before, const Plan& plan, const Job& after, Routing routing) {
+  std::variant<Plan, Refusals> solved = Solve(after, PreviousPlan{before, plan}, routing);
+  REQUIRE(std::holds_alternative<Plan>(solved));
+  RequireValid(after, std::get<Plan>(solved));
+  return std::get<Plan>(std::move(solved));
+}
+
+// The groups that are there before keep their parts, and no NIC carries more.
+void RequireJoins(const Job& before, const Job& after, Routing routing) {
+  const Plan plan = MustSolve(before, routing);
+  const Plan grown = Replanned(before, plan, after, routing);
+  CHECK(grown.max_nic_bytes() == plan.max_nic_bytes());
+  for (const PlanGroup& group : plan.groups) {
+    CHECK(grown.FindGroup(group.name)->fingerprint == group.fingerprint);
+  }
 }
 
 TEST_CASE("one trainer sends once, and the engines pass it on in a chain",
@@ -143,18 +162,7 @@ TEST_CASE("of two engines on one node, one gets all from the other",
 
 TEST_CASE("an engine that comes to another's node gets all from it, and nothing else changes",
           "[planner][solve][node-sharing]") {
-  constexpr Routing kSharing{.node_sharing = true};
-  const Job before = OneTrainer(3, 2);
-  const Job after = OneTrainer(4, 2);
-  const Plan plan = MustSolve(before, kSharing);
-  const std::variant<Plan, Refusals> solved = Solve(after, PreviousPlan{before, plan}, kSharing);
-  REQUIRE(std::holds_alternative<Plan>(solved));
-  const Plan& grown = std::get<Plan>(solved);
-  RequireValid(after, grown);
-  CHECK(grown.max_nic_bytes() == plan.max_nic_bytes());
-  for (const PlanGroup& group : plan.groups) {
-    CHECK(grown.FindGroup(group.name)->fingerprint == group.fingerprint);
-  }
+  RequireJoins(OneTrainer(3, 2), OneTrainer(4, 2), {.node_sharing = true});
 }
 
 TEST_CASE("Kimi-K2 with fan-out and node sharing comes to the bound of both",
@@ -175,17 +183,7 @@ TEST_CASE("Kimi-K2 passes on what its fullest pipeline stage has too much of",
 
 TEST_CASE("an engine that joins takes from the others, and nothing else changes",
           "[planner][solve][fan-out]") {
-  const Job before = OneTrainer(4);
-  const Job after = OneTrainer(5);
-  const Plan plan = MustSolve(before, kFanOut);
-  const std::variant<Plan, Refusals> solved = Solve(after, PreviousPlan{before, plan}, kFanOut);
-  REQUIRE(std::holds_alternative<Plan>(solved));
-  const Plan& grown = std::get<Plan>(solved);
-  RequireValid(after, grown);
-  CHECK(grown.max_nic_bytes() == plan.max_nic_bytes());
-  for (const PlanGroup& group : plan.groups) {
-    CHECK(grown.FindGroup(group.name)->fingerprint == group.fingerprint);
-  }
+  RequireJoins(OneTrainer(4), OneTrainer(5), kFanOut);
 }
 
 TEST_CASE("when an engine leaves, those that took from it get theirs from others",
@@ -194,10 +192,7 @@ TEST_CASE("when an engine leaves, those that took from it get theirs from others
   Job after = before;
   std::erase_if(after.layouts, [](const Layout& layout) { return layout.name.group == "e1"; });
   const Plan plan = MustSolve(before, kFanOut);
-  const std::variant<Plan, Refusals> solved = Solve(after, PreviousPlan{before, plan}, kFanOut);
-  REQUIRE(std::holds_alternative<Plan>(solved));
-  const Plan& shrunk = std::get<Plan>(solved);
-  RequireValid(after, shrunk);
+  const Plan shrunk = Replanned(before, plan, after, kFanOut);
   CHECK(shrunk.max_nic_bytes() == plan.max_nic_bytes());
   CHECK(shrunk.FindGroup("e0")->fingerprint == plan.FindGroup("e0")->fingerprint);
 }
