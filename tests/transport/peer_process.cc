@@ -95,6 +95,8 @@ PeerProcess PeerProcess::Start(const std::string& role, std::vector<std::string>
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, theirs.get(), kLifeFd);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  // UCX's sockets would stay open there, and its listener's port be taken.
+  posix_spawn_file_actions_addclosefrom_np(&actions, kLifeFd + 1);
   pid_t pid = -1;
   const int failed = posix_spawnp(&pid, argp[0], &actions, nullptr, argp.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
@@ -114,8 +116,10 @@ PeerProcess PeerProcess::Lander(const std::string& transports) {
   return Start(transports + " lander");
 }
 
-PeerProcess PeerProcess::LanderInOwnPids(const std::string& transports) {
-  return Start(transports + " lander", {"unshare", "--pid", "--fork", "--kill-child"});
+PeerProcess PeerProcess::LanderInOwnPids(const std::string& transports, bool own_proc) {
+  std::vector<std::string> command{"unshare", "--pid", "--fork", "--kill-child"};
+  if (own_proc) command.emplace_back("--mount-proc");
+  return Start(transports + " lander", std::move(command));
 }
 
 PeerProcess PeerProcess::Sender(const std::string& transports,

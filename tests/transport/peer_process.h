@@ -20,8 +20,9 @@ class PeerProcess {
                             const std::string& address,
                             std::uint64_t bytes);
 
-  /// A lander in a PID namespace of its own. Only where this process may make one.
-  static PeerProcess LanderInOwnPids(const std::string& transports);
+  /// A lander in a PID namespace of its own, with its /proc or with ours. Only where this process
+  /// may make one.
+  static PeerProcess LanderInOwnPids(const std::string& transports, bool own_proc);
 
   PeerProcess(PeerProcess&&) = default;
   PeerProcess& operator=(PeerProcess&&) = delete;

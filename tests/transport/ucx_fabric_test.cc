@@ -21,8 +21,10 @@
 #include "tests/support/catch.h"
 #include "tests/support/namespaces.h"
 #include "tests/support/seed.h"
+#include "tests/support/shm_gap.h"
 #include "tests/transport/fabric_pair.h"
 #include "tests/transport/peer_process.h"
+#include "transport/ucx/stuck_queue.h"
 #include "transport/ucx/ucx_address.h"
 #include "transport/ucx/ucx_environment.h"
 
@@ -261,6 +263,99 @@ TEMPLATE_TEST_CASE(
   REQUIRE(AllAre(a.memory(), std::byte{0}));
 }
 
+TEST_CASE(
+    "a queue that a killed sender has left at a standstill ends all endpoints, and the fabric "
+    "goes on under its address",
+    "[transport][ucx]") {
+  const auto land = [](const Side::Seen& seen) -> Side::Decision {
+    return std::optional<Landing>(Landing{{Side::kMemory, 0, seen.bytes}, seen.id.value()});
+  };
+  UcxShmKind kind;
+  Side a(kind);
+  a.decide = land;
+  const PeerProcess lander = PeerProcess::Lander(kind.transports());
+  const EndpointId to = a.fabric->Connect(lander.address()).value();
+  REQUIRE(a.fabric->Send(to, {}, {Side::kMemory, 0, kMiB}, 1).ok());
+  REQUIRE(RunUntil({&a}, [&] { return a.Sent(1) != nullptr; }));
+  {
+    const PeerProcess sender = PeerProcess::Sender(kind.transports(), a.fabric->address(), kMiB);
+    REQUIRE(RunUntil({&a}, [&] { return a.seen.size() >= 4; }));
+    sender.Signal(SIGSTOP);
+    REQUIRE(LeaveShmGap());
+    sender.Signal(SIGKILL);
+    REQUIRE(a.fabric->Send(to, {}, {Side::kMemory, 0, kMiB}, 2).ok());
+    // The message goes out, and its answer never comes.
+    REQUIRE(RunUntil(
+        {&a}, [&] { return a.Sent(2) != nullptr; }, seconds(4)));
+    REQUIRE(a.Sent(2)->status.code() == absl::StatusCode::kUnavailable);
+    REQUIRE(Names(a.Sent(2)->status, "amid sending through shared memory"));
+    const auto ended = [&](const FabricEvent& event) {
+      return event.kind == FabricEvent::Kind::kEndpointFailed && event.endpoint == to;
+    };
+    REQUIRE(std::ranges::count_if(a.events, ended) == 1);
+  }
+  a.seen.clear();
+  a.events.clear();
+  const PeerProcess sender = PeerProcess::Sender(kind.transports(), a.fabric->address(), kMiB);
+  REQUIRE(RunUntil({&a}, [&] { return a.seen.size() >= 4; }));
+  REQUIRE(RunUntil({&a}, [&] { return a.Received(a.seen[0].id.value()) != nullptr; }));
+  REQUIRE(AllAre(a.memory().first(kMiB), std::byte{0x77}));
+  const EndpointId again = a.fabric->Connect(lander.address()).value();
+  REQUIRE(again > to);
+  REQUIRE(a.fabric->Send(again, {}, {Side::kMemory, 0, kMiB}, 3).ok());
+  REQUIRE(RunUntil({&a}, [&] { return a.Sent(3) != nullptr; }));
+  REQUIRE(a.Sent(3)->status.ok());
+}
+
+TEST_CASE("a peer that stands still is not taken for a queue that does", "[transport][ucx]") {
+  UcxShmKind kind;
+  Side a(kind, 64 * kMiB);
+  const PeerProcess stopped = PeerProcess::Lander(kind.transports());
+  const PeerProcess other = PeerProcess::Lander(kind.transports());
+  const EndpointId to_stopped = a.fabric->Connect(stopped.address()).value();
+  const EndpointId to_other = a.fabric->Connect(other.address()).value();
+  REQUIRE(a.fabric->Send(to_stopped, {}, {Side::kMemory, 0, kMiB}, 1).ok());
+  REQUIRE(a.fabric->Send(to_other, {}, {Side::kMemory, 0, kMiB}, 2).ok());
+  REQUIRE(RunUntil({&a}, [&] { return a.Sent(1) && a.Sent(2); }));
+  stopped.Signal(SIGSTOP);
+  // More than the stopped one's queue takes.
+  REQUIRE(a.fabric->Send(to_stopped, {}, {Side::kMemory, 0, 64 * kMiB}, 3).ok());
+  RunFor({&a}, 3 * StuckQueue::kPatience);
+  REQUIRE(a.EndpointFailed() == nullptr);
+  REQUIRE(a.fabric->Send(to_other, {}, {Side::kMemory, 0, kMiB}, 4).ok());
+  REQUIRE(RunUntil({&a}, [&] { return a.Sent(4) != nullptr; }));
+  REQUIRE(a.Sent(4)->status.ok());
+  stopped.Signal(SIGCONT);
+  REQUIRE(RunUntil({&a}, [&] { return a.Sent(3) != nullptr; }));
+  REQUIRE(a.Sent(3)->status.ok());
+}
+
+TEST_CASE("a queue is probed when nothing comes by it, and stuck when the probe does not either",
+          "[transport][ucx]") {
+  using Verdict = StuckQueue::Verdict;
+  StuckQueue queue;
+  StuckQueue::Clock::time_point now;
+  const auto busy_for = [&](milliseconds time) {
+    Verdict verdict = Verdict::kWait;
+    for (const auto end = now + time; now < end; now += milliseconds(1)) verdict = queue.Busy(now);
+    return verdict;
+  };
+  REQUIRE(busy_for(milliseconds(200)) == Verdict::kWait);
+  REQUIRE(busy_for(milliseconds(2)) == Verdict::kProbe);
+  SECTION("in the end it is stuck") {
+    REQUIRE(busy_for(milliseconds(798)) == Verdict::kProbe);
+    REQUIRE(busy_for(milliseconds(2)) == Verdict::kStuck);
+  }
+  SECTION("when something comes it begins anew") {
+    queue.Moves();
+    REQUIRE(busy_for(milliseconds(200)) == Verdict::kWait);
+  }
+  SECTION("time in which this process stood still counts as a moment") {
+    now += seconds(30);
+    REQUIRE(queue.Busy(now) == Verdict::kProbe);
+  }
+}
+
 TEST_CASE("peers that are killed leave no shared memory behind",
           "[transport][ucx][field][case-150]") {
   const auto present = [] {
@@ -292,8 +387,9 @@ TEST_CASE("peers that are killed leave no shared memory behind",
 TEST_CASE(
     "a peer in another PID namespace is reached by TCP, and refused where only shm may be used",
     "[transport][ucx][field][case-147]") {
-  if (!MayMakeNamespaces(CLONE_NEWPID)) return;
-  const PeerProcess peer = PeerProcess::LanderInOwnPids("auto");
+  if (!MayMakeNamespaces(CLONE_NEWPID | CLONE_NEWNS)) return;
+  const bool own_proc = GENERATE(true, false);  // without it nobody reaches it by shared memory
+  const PeerProcess peer = PeerProcess::LanderInOwnPids("auto", own_proc);
   UcxKind automatic("auto");
   Side a(automatic);
   const EndpointId to = a.fabric->Connect(peer.address()).value();
@@ -306,7 +402,7 @@ TEST_CASE(
   Side strict(shm);
   const absl::Status refused = strict.fabric->Connect(peer.address()).status();
   REQUIRE(refused.code() == absl::StatusCode::kFailedPrecondition);
-  REQUIRE(Names(refused, "namespaces"));
+  REQUIRE(Names(refused, own_proc ? "namespaces" : "takes no shared memory"));
 }
 
 TEST_CASE("a connection that nobody answers can be closed", "[transport][ucx]") {

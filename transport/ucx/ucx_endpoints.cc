@@ -59,10 +59,11 @@ std::vector<std::string> MessageLanes(const std::string& description) {
 
 }  // namespace
 
-UcxEndpoints::UcxEndpoints(ucp_worker_h worker,
-                           std::vector<LaneTraits> lanes,
-                           std::uint64_t own_nonce)
-    : worker_(worker), lanes_(std::move(lanes)), own_nonce_(own_nonce) {}
+UcxEndpoints::UcxEndpoints(ucp_worker_h worker, std::vector<LaneTraits> lanes, Numbers numbers)
+    : worker_(worker),
+      lanes_(std::move(lanes)),
+      own_nonce_(numbers.nonce),
+      next_id_(numbers.first) {}
 
 void UcxEndpoints::OnError(void* argument, ucp_ep_h /*ep*/, ucs_status_t status) {
   auto& endpoint = *static_cast<UcxEndpoint*>(argument);

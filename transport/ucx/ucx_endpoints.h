@@ -40,8 +40,12 @@ struct UcxEndpoint {
 /// note what they are told; all that changes an endpoint happens in Settle. Loop-confined.
 class UcxEndpoints {
  public:
+  struct Numbers {
+    std::uint64_t nonce = 0;  // of those that are accepted
+    std::uint64_t first = 1;  // endpoints are numbered from it on
+  };
   /// `lanes` are what endpoints may run on.
-  UcxEndpoints(ucp_worker_h worker, std::vector<LaneTraits> lanes, std::uint64_t own_nonce);
+  UcxEndpoints(ucp_worker_h worker, std::vector<LaneTraits> lanes, Numbers numbers);
   ~UcxEndpoints() = default;
   UcxEndpoints(const UcxEndpoints&) = delete;
   UcxEndpoints& operator=(const UcxEndpoints&) = delete;
@@ -66,6 +70,8 @@ class UcxEndpoints {
   /// Whether Settle has something to do.
   bool unsettled() const { return !arriving_.empty() || !failures_.empty() || !ending_.empty(); }
   bool empty() const { return by_id_.empty(); }
+  /// No endpoint has this number yet, nor any above it.
+  std::uint64_t next_id() const { return next_id_; }
   std::vector<EndpointId> Ids() const;
 
  private:
@@ -80,7 +86,7 @@ class UcxEndpoints {
   ucp_worker_h worker_;
   std::vector<LaneTraits> lanes_;
   std::uint64_t own_nonce_;
-  std::uint64_t next_id_ = 1;
+  std::uint64_t next_id_;
   absl::flat_hash_map<EndpointId, std::unique_ptr<UcxEndpoint>> by_id_;
   absl::flat_hash_map<ucp_ep_h, UcxEndpoint*> by_handle_;
   std::vector<ucp_conn_request_h> arriving_;

@@ -2,35 +2,27 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
 #include <vector>
 
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 
+#include <arpa/inet.h>
 #include <spdlog/spdlog.h>
-#include <ucp/api/ucp.h>
 
 #include "absl/strings/str_cat.h"
 
+#include "planner/base/fd_handle.h"
 #include "planner/base/status_macros.h"
 #include "transport/ucx/host_identity.h"
 #include "transport/ucx/network_interface.h"
+#include "transport/ucx/stuck_queue.h"
 #include "transport/ucx/ucx_address.h"
-#include "transport/ucx/ucx_endpoints.h"
-#include "transport/ucx/ucx_handles.h"
-#include "transport/ucx/ucx_messages.h"
-#include "transport/ucx/ucx_stack.h"
-#include "transport/ucx/ucx_status.h"
+#include "transport/ucx/ucx_engine.h"
 
 namespace wb {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kCloseTime{2};
-constexpr int kProgressSteps = 32;  // between two looks at what has happened
 
 absl::StatusOr<std::uint64_t> DrawNonce() {
   std::uint64_t nonce = 0;
@@ -46,75 +38,80 @@ absl::Status CheckTransports(const std::string& transports) {
       absl::StrCat("data.transports: '", transports, "', want tcp, shm or auto"));
 }
 
-/// What endpoints may run on.
-std::vector<LaneTraits> AllowedLanes(const std::string& transports,
-                                     const std::string& interface,
-                                     const UcxStack& stack) {
-  std::vector<LaneTraits> lanes;
-  if (transports != "tcp") {
-    lanes.push_back({FabricPath::kShm, "shm", "posix/memory", stack.shm_segment_bytes});
-  }
-  if (transports != "shm") {
-    lanes.push_back(
-        {FabricPath::kTcp, "tcp", absl::StrCat("tcp/", interface), stack.tcp_segment_bytes});
-  }
-  return lanes;
-}
-
 }  // namespace
 
+/// An engine, and the next one when its queue is stuck: under the same address, so that peers find
+/// it again, and behind the same descriptor.
 class UcxFabric::State {
  public:
-  /// What it offers to peers in its address, and what it runs on.
-  struct Self {
-    std::string transports;
-    NetworkInterface interface;
-    std::uint64_t nonce = 0;
-    std::uint64_t host = 0;  // 0: no shared memory
-  };
-
-  State(UcxStack stack, Self self, const RegionTable& regions)
+  State(UcxSelf self, const RegionTable& regions)
       : traits_{self.transports, kMaxHeaderBytes, kMaxMessageBytes},
-        stack_(std::move(stack)),
         self_(std::move(self)),
-        endpoints_(stack_.worker.get(),
-                   AllowedLanes(self_.transports, self_.interface.name, stack_),
-                   self_.nonce),
-        messages_(stack_.worker.get(), endpoints_, regions, traits_) {}
-  ~State() { CloseAll(Clock::now() + kCloseTime); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+        regions_(regions) {}
 
-  absl::Status Listen();
+  absl::Status Start();
   absl::StatusOr<EndpointId> Connect(const UcxAddress& peer);
+  void SetReceiver(Receiver receiver);
   bool Progress(std::vector<FabricEvent>& events);
   absl::StatusOr<bool> Arm();
-  void End(UcxEndpoint& endpoint, const absl::Status& why);
 
   const FabricTraits& traits() const { return traits_; }
   const std::string& address() const { return address_; }
-  int wakeup_fd() const { return stack_.wakeup_fd; }
-  UcxEndpoints& endpoints() { return endpoints_; }
-  UcxMessages& messages() { return messages_; }
+  int wakeup_fd() const { return wakeup_.get(); }
+  UcxEngine& engine() { return *engine_; }
 
  private:
-  static void OnConnection(ucp_conn_request_h request, void* argument);
-  void EndFailed();
-  void CloseAll(Clock::time_point deadline);
+  absl::Status Open(std::uint16_t port, std::uint64_t first_endpoint);
+  absl::Status NoteBusy();
+  void Renew(std::vector<FabricEvent>& events);
 
-  FabricTraits traits_;
+  const FabricTraits traits_;
+  UcxSelf self_;
+  const RegionTable& regions_;
   std::string address_;
-  // Destroyed bottom-up: the listener, then what its callbacks reach, then the worker.
-  UcxStack stack_;
-  Self self_;
-  UcxEndpoints endpoints_;
-  UcxMessages messages_;
-  UcpListenerHandle listener_;
-  std::vector<EndpointId> failed_;
+  Receiver receiver_;
+  FdHandle wakeup_;  // readable when the engine's is
+  std::unique_ptr<UcxEngine> engine_;
+  StuckQueue queue_;
+  std::uint64_t arrivals_ = 0;  // of the engine, when last looked at
+  bool stuck_ = false;
+  absl::Status broken_;  // why there is no engine after the last
 };
 
-void UcxFabric::State::OnConnection(ucp_conn_request_h request, void* argument) {
-  static_cast<State*>(argument)->endpoints_.Queue(request);
+absl::Status UcxFabric::State::Start() {
+  wakeup_ = FdHandle(epoll_create1(EPOLL_CLOEXEC));
+  if (!wakeup_) return absl::ErrnoToStatus(errno, "ucx: epoll_create1");
+  absl::Status opened = Open(/*port=*/0, /*first_endpoint=*/1);
+  if (absl::IsFailedPrecondition(opened) && self_.transports == "auto" && self_.host != 0) {
+    spdlog::warn("data.transports: auto without shared memory: {}", opened.ToString());
+    self_.host = 0;
+    opened = Open(/*port=*/0, /*first_endpoint=*/1);
+  }
+  WB_RETURN_IF_ERROR(opened);
+  UcxAddress address;
+  address.listener = engine_->listener();
+  address.nonce = self_.nonce;
+  address.host = self_.host;
+  address_ = EncodeAddress(address);
+  return absl::OkStatus();
+}
+
+absl::Status UcxFabric::State::Open(std::uint16_t port, std::uint64_t first_endpoint) {
+  WB_ASSIGN_OR_RETURN(std::unique_ptr<UcxEngine> engine,
+                      UcxEngine::Create({self_, regions_, traits_, port, first_endpoint}));
+  engine->messages().SetReceiver(receiver_);
+  epoll_event readable{};
+  readable.events = EPOLLIN;
+  if (epoll_ctl(wakeup_.get(), EPOLL_CTL_ADD, engine->wakeup_fd(), &readable) != 0) {
+    return absl::ErrnoToStatus(errno, "ucx: epoll_ctl");
+  }
+  engine_ = std::move(engine);
+  return absl::OkStatus();
+}
+
+void UcxFabric::State::SetReceiver(Receiver receiver) {
+  receiver_ = std::move(receiver);
+  engine_->messages().SetReceiver(receiver_);
 }
 
 absl::StatusOr<EndpointId> UcxFabric::State::Connect(const UcxAddress& peer) {
@@ -124,117 +121,70 @@ absl::StatusOr<EndpointId> UcxFabric::State::Connect(const UcxAddress& peer) {
         "data.transports: shm, but the peer ",
         peer.host == 0 ? "takes no shared memory" : "is not in this host's namespaces"));
   }
-  return endpoints_.Connect(peer, shares ? FabricPath::kShm : FabricPath::kTcp);
-}
-
-absl::Status UcxFabric::State::Listen() {
-  WB_RETURN_IF_ERROR(messages_.Listen());
-  sockaddr_in wanted{};
-  wanted.sin_family = AF_INET;
-  wanted.sin_addr = self_.interface.address;
-  wanted.sin_port = 0;
-  ucp_listener_params_t params{};
-  params.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
-  params.sockaddr.addr = reinterpret_cast<const sockaddr*>(&wanted);
-  params.sockaddr.addrlen = sizeof(wanted);
-  params.conn_handler.cb = &State::OnConnection;
-  params.conn_handler.arg = this;
-  ucp_listener_h raw = nullptr;
-  WB_RETURN_IF_ERROR(
-      FromUcs(ucp_listener_create(stack_.worker.get(), &params, &raw), "ucx: ucp_listener_create"));
-  listener_.Reset(raw);
-  ucp_listener_attr_t attributes{};
-  attributes.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
-  WB_RETURN_IF_ERROR(FromUcs(ucp_listener_query(raw, &attributes), "ucx: ucp_listener_query"));
-  UcxAddress address;
-  std::memcpy(&address.listener, &attributes.sockaddr, sizeof(address.listener));
-  address.nonce = self_.nonce;
-  address.host = self_.host;
-  address_ = EncodeAddress(address);
-  return absl::OkStatus();
-}
-
-void UcxFabric::State::End(UcxEndpoint& endpoint, const absl::Status& why) {
-  if (endpoint.ended) return;
-  endpoints_.End(endpoint, why);
-  messages_.EndOperations(endpoint);
-}
-
-void UcxFabric::State::EndFailed() {
-  std::vector<std::pair<EndpointId, absl::Status>> failed = messages_.TakeOffenders();
-  for (const EndpointId id : std::exchange(failed_, {})) {
-    failed.emplace_back(id, FromUcs(*endpoints_.Find(id)->failed, "ucx: the peer is gone"));
-  }
-  for (const auto& [id, why] : failed) {
-    UcxEndpoint* const endpoint = endpoints_.Find(id);
-    if (endpoint == nullptr || endpoint->ended) continue;
-    End(*endpoint, why);
-    if (endpoint->shown) {
-      messages_.AddEvent({FabricEvent::Kind::kEndpointFailed, 0, id, why});
-    } else {
-      spdlog::warn("ucx: a connection ended before its first message: {}", why.ToString());
-    }
-  }
+  WB_RETURN_IF_ERROR(broken_);
+  return engine_->endpoints().Connect(peer, shares ? FabricPath::kShm : FabricPath::kTcp);
 }
 
 bool UcxFabric::State::Progress(std::vector<FabricEvent>& events) {
-  bool any = endpoints_.unsettled();
-  endpoints_.Settle(listener_.get(), failed_);
-  for (int i = 0; i < kProgressSteps && !messages_.has_events(); ++i) {
-    if (ucp_worker_progress(stack_.worker.get()) == 0) break;
-    any = true;
+  if (stuck_) {
+    Renew(events);
+    return true;
   }
-  endpoints_.Settle(listener_.get(), failed_);
-  EndFailed();
-  any = any || messages_.has_events();
-  messages_.TakeEvents(events);
+  const bool any = engine_->Progress(events);
+  if (const std::uint64_t arrivals = engine_->shm_arrivals(); arrivals != arrivals_) {
+    arrivals_ = arrivals;
+    queue_.Moves();
+  }
   return any;
 }
 
 absl::StatusOr<bool> UcxFabric::State::Arm() {
-  if (endpoints_.unsettled() || messages_.has_events()) return false;
-  const ucs_status_t status = ucp_worker_arm(stack_.worker.get());
-  if (status == UCS_ERR_BUSY) return false;
-  WB_RETURN_IF_ERROR(FromUcs(status, "ucx: ucp_worker_arm"));
-  return true;
+  WB_RETURN_IF_ERROR(broken_);
+  if (stuck_ || engine_->has_work()) return false;
+  WB_ASSIGN_OR_RETURN(const bool armed, engine_->Arm());
+  if (armed) {
+    queue_.Moves();
+  } else if (self_.host != 0) {
+    WB_RETURN_IF_ERROR(NoteBusy());
+  }
+  return armed;
 }
 
-void UcxFabric::State::CloseAll(Clock::time_point deadline) {
-  messages_.SetReceiver(nullptr);
-  endpoints_.Settle(listener_.get(), failed_);  // UCX wants no connection left over when
-  listener_.Reset();                            // its listener goes
-  for (const EndpointId id : endpoints_.Ids()) {
-    End(*endpoints_.Find(id), absl::CancelledError("fabric: going away"));
-  }
-  std::vector<FabricEvent> events;
-  while (true) {
-    if (Progress(events)) continue;
-    if (endpoints_.empty()) return;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) break;
-    const absl::StatusOr<bool> armed = Arm();
-    if (!armed.ok()) break;
-    pollfd watched{wakeup_fd(), POLLIN, 0};
-    if (*armed) poll(&watched, 1, static_cast<int>(left));
-  }
-  spdlog::error("ucx: {} endpoints were not closed within {} s", endpoints_.Ids().size(),
-                kCloseTime.count());
+absl::Status UcxFabric::State::NoteBusy() {
+  const StuckQueue::Verdict verdict = queue_.Busy(StuckQueue::Clock::now());
+  stuck_ = verdict == StuckQueue::Verdict::kStuck;
+  if (verdict != StuckQueue::Verdict::kProbe) return absl::OkStatus();
+  return engine_->Probe();
+}
+
+/// Every connection ends and is to be made anew: the queue is all peers'.
+void UcxFabric::State::Renew(std::vector<FabricEvent>& events) {
+  stuck_ = false;
+  queue_.Moves();
+  arrivals_ = 0;
+  spdlog::error(
+      "ucx: nothing comes through shared memory any more: a process was killed, or stands still, "
+      "amid sending to this one; all connections are made anew");
+  const absl::Status closed = engine_->Close(
+      absl::UnavailableError("ucx: a process was killed, or stands still, amid sending through "
+                             "shared memory, and nothing came by it any more"),
+      events);
+  broken_ = closed.ok() ? Open(ntohs(engine_->listener().sin_port), engine_->endpoints().next_id())
+                        : closed;
 }
 
 absl::StatusOr<std::unique_ptr<UcxFabric>> UcxFabric::Create(const UcxOptions& options,
                                                              const RegionTable& regions) {
   WB_RETURN_IF_ERROR(CheckTransports(options.transports));
-  State::Self self;
+  UcxSelf self;
   self.transports = options.transports;
   WB_ASSIGN_OR_RETURN(self.interface, FindInterface(options.interface));
   WB_ASSIGN_OR_RETURN(self.nonce, DrawNonce());
-  const bool shm = options.transports != "tcp";
-  if (shm) {
+  if (self.shm()) {
     WB_ASSIGN_OR_RETURN(self.host, HostIdentity());
   }
-  WB_ASSIGN_OR_RETURN(UcxStack stack, OpenUcxStack({self.interface.name, shm}));
-  auto state = std::make_unique<State>(std::move(stack), std::move(self), regions);
-  WB_RETURN_IF_ERROR(state->Listen());
+  auto state = std::make_unique<State>(std::move(self), regions);
+  WB_RETURN_IF_ERROR(state->Start());
   return std::unique_ptr<UcxFabric>(new UcxFabric(std::move(state)));
 }
 
@@ -251,7 +201,7 @@ const std::string& UcxFabric::address() const {
 }
 
 void UcxFabric::SetReceiver(Receiver receiver) {
-  state_->messages().SetReceiver(std::move(receiver));
+  state_->SetReceiver(std::move(receiver));
 }
 
 absl::StatusOr<EndpointId> UcxFabric::Connect(const std::string& address) {
@@ -263,32 +213,33 @@ absl::Status UcxFabric::Send(EndpointId endpoint,
                              std::span<const std::byte> header,
                              const MemoryRef& payload,
                              std::uint64_t tag) {
-  UcxEndpoint* const found = state_->endpoints().Find(endpoint);
+  UcxEndpoint* const found = state_->engine().endpoints().Find(endpoint);
   if (found == nullptr || found->ended) {
     return absl::FailedPreconditionError(
         absl::StrCat("fabric: endpoint ", endpoint.value(), " is not open"));
   }
-  return state_->messages().Send(*found, header, payload, tag);
+  return state_->engine().messages().Send(*found, header, payload, tag);
 }
 
 absl::Status UcxFabric::Accept(AnnouncementId id, const Landing& landing) {
-  return state_->messages().Accept(id, landing);
+  return state_->engine().messages().Accept(id, landing);
 }
 
 absl::Status UcxFabric::Refuse(AnnouncementId id, absl::Status reason) {
-  return state_->messages().Refuse(id, reason);
+  return state_->engine().messages().Refuse(id, reason);
 }
 
 const LaneTraits* UcxFabric::lane(EndpointId endpoint) const {
-  const UcxEndpoint* const found = state_->endpoints().Find(endpoint);
+  const UcxEndpoint* const found = state_->engine().endpoints().Find(endpoint);
   return found == nullptr ? nullptr : found->lane;
 }
 
 void UcxFabric::CloseForced(EndpointId endpoint) {
-  UcxEndpoint* const found = state_->endpoints().Find(endpoint);
+  UcxEndpoint* const found = state_->engine().endpoints().Find(endpoint);
   if (found == nullptr) return;
-  state_->End(*found, absl::CancelledError(absl::StrCat("fabric: endpoint ", endpoint.value(),
-                                                        " was closed by its owner")));
+  state_->engine().End(
+      *found, absl::CancelledError(
+                  absl::StrCat("fabric: endpoint ", endpoint.value(), " was closed by its owner")));
 }
 
 bool UcxFabric::Progress(std::vector<FabricEvent>& events) {

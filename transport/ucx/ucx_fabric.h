@@ -12,7 +12,7 @@ struct UcxOptions {
   std::string transports = "tcp";  // "tcp", "shm" or "auto"
 };
 
-/// A Fabric over UCX active messages: one ucp_worker, one network interface, one thread.
+/// A Fabric over UCX active messages: one ucp_worker at a time, one network interface, one thread.
 ///
 /// Payloads of kRendezvousBytes and more are announced, and the receiver pulls them into the place
 /// it has chosen; smaller ones travel with their header. Either way the receiving fabric answers
@@ -23,6 +23,10 @@ struct UcxOptions {
 /// runs on is checked once it is connected, and a lane that should not be ends it with an error
 /// that names both. Either way a peer's death shows within a millisecond or so: the listener's
 /// connection, which carries no payload over shared memory, breaks.
+///
+/// A peer that is killed amid sending may leave the queue that all its peers share at a standstill
+/// (stuck_queue.h). Then every endpoint fails within two seconds or so, and the fabric goes on with
+/// another worker, under the address it has.
 ///
 /// Connections are made through a UCX listener, not from worker addresses: what UCX creates by
 /// itself for a peer's first message it also destroys by itself when the peer dies, and connections

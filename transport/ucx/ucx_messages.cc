@@ -133,6 +133,7 @@ absl::StatusOr<UcxMessages::Arrival> UcxMessages::Check(const void* header,
     offenders_.emplace_back(endpoint->id, parsed.status());
     return parsed.status();
   }
+  if (endpoint->lane->path == FabricPath::kShm) ++shm_arrivals_;
   arrival.header = *parsed;
   return arrival;
 }

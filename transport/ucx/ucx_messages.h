@@ -49,6 +49,8 @@ class UcxMessages {
 
   void AddEvent(FabricEvent event) { events_.push_back(std::move(event)); }
   bool has_events() const { return !events_.empty(); }
+  /// Messages and answers that have come through shared memory.
+  std::uint64_t shm_arrivals() const { return shm_arrivals_; }
   /// Appends what has happened since the last call.
   void TakeEvents(std::vector<FabricEvent>& events);
   /// Endpoints whose peers broke the protocol since the last call, and how.
@@ -144,6 +146,7 @@ class UcxMessages {
   SlotTable<Receiving> receiving_;
   SlotTable<Answering> answering_;
   SlotTable<Held> held_;
+  std::uint64_t shm_arrivals_ = 0;
   std::vector<FabricEvent> events_;
   std::vector<std::pair<EndpointId, absl::Status>> offenders_;
 };

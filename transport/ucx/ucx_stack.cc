@@ -51,6 +51,8 @@ absl::StatusOr<UcpConfigHandle> PinnedConfig(const UcxStackOptions& options) {
       // take it for payloads instead of the one that it sends messages over.
       {"MAX_RNDV_RAILS", options.shm ? "0" : "1"},
       {"KEEPALIVE_INTERVAL", "1s"},
+      // For a worker that takes over another's port (UcxFabric), whose connections linger there.
+      {tcp + "CM_REUSEADDR", "y"},
       // With remote writes, an endpoint that is closed by force flushes itself by one, and UCX 1.13
       // aborts the process when the answer comes after the end. Nothing of ours needs them.
       {tcp + "PUT_ENABLE", "n"},

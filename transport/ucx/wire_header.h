@@ -12,11 +12,11 @@
 
 namespace wb {
 
-/// The two active messages of a UCX fabric. A kMessage carries what Send was given; the receiving
+/// The active messages of a UCX fabric. A kMessage carries what Send was given; the receiving
 /// fabric answers each with a kAnswer once it has taken or refused it, so that a refusal reaches
 /// the sender by whatever protocol UCX moved the payload, and a window of sends bounds what the
-/// receiver holds.
-enum class WireKind : unsigned { kMessage = 1, kAnswer = 2 };
+/// receiver holds. A kProbe is a fabric's own, to itself.
+enum class WireKind : unsigned { kMessage = 1, kAnswer = 2, kProbe = 3 };
 
 /// Before the caller's header in a kMessage, and before the text in a kAnswer.
 struct WirePrefix {

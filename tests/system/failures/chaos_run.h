@@ -57,6 +57,7 @@ class ChaosRun {
   void Drive(const std::string& name, bool calm);
   void Take(const std::string& name, const nlohmann::json& answer);
   void Inject();
+  void Gap(const std::string& process);
   void Stop(const std::string& process, std::chrono::milliseconds length);
   void Signal(const std::string& process, int signal);
   std::string DrawProcess();

@@ -21,6 +21,7 @@
 #include "client/wbctl/process/child.h"
 #include "client/wbctl/process/control_channel.h"
 #include "daemon/serve.h"
+#include "tests/support/shm_gap.h"
 #include "tests/system/failures/cut_connections.h"
 #include "tests/system/failures/held_fabric.h"
 #include "tests/system/failures/held_leader.h"
@@ -82,6 +83,7 @@ class Holder {
       CutTcpConnections();
       return true;
     }
+    if (verb == "gap") return LeaveShmGap();
     if (verb != "release") return false;
     leader_.Release();
     orders_.Give({FabricOrder::Kind::kRelease, 0});
