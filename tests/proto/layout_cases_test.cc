@@ -91,6 +91,26 @@ TEST_CASE("A range that is reversed, negative or beyond the experts is refused w
   CHECK(Accepted(experts(4, 8)).job.layouts[0].pieces.size() == 1);
 }
 
+// Elements lie where boxes and strides say, or the worker does not join: there is no name for an
+// arrangement of which we know nothing.
+TEST_CASE("A tensor or param of an opaque physical layout is refused by the field that says so",
+          "[proto][field][case-26]") {
+  const json tensors = {{"experts", Tensor("BF16", {4, 2, 3})}};
+  const json file = PairFile(tensors, json::array({WholeParam("experts", "experts", {4, 2, 3})}),
+                             json::array({WholeParam("experts", "experts", {4, 2, 3})}));
+  CHECK(Accepted(file).job.layouts.size() == 2);
+  json of_tensor = file;
+  of_tensor["tensors"]["experts"]["physical_layout"] = "mxfp4-swizzled";
+  REQUIRE(Refused(of_tensor).size() == 1);
+  CHECK(Refused(of_tensor)[0].text.find("tensors.experts.physical_layout is no field of Tensor") !=
+        std::string::npos);
+  json of_param = file;
+  of_param["workers"][1]["params"][0]["physical_layout"] = "mxfp4-swizzled";
+  REQUIRE(Refused(of_param).size() == 1);
+  CHECK(Refused(of_param)[0].text.find(
+            "workers[1].params[0].physical_layout is no field of Param") != std::string::npos);
+}
+
 TEST_CASE("An alias is one tensor, and covers both names", "[proto][field][case-32][case-33]") {
   json file = PairFile(
       {{"embed", Tensor("BF16", {8, 2})}, {"mtp.lm_head", Tensor("BF16", {8, 2})}},
