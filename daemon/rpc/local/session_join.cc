@@ -12,6 +12,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/model/layout.h"
 #include "proto/convert.h"
+#include "transport/memory/cuda/device_uuid.h"
 
 namespace wb {
 namespace {
@@ -181,7 +182,8 @@ absl::Status SessionJoin::CheckBuffer(const v1::AttachBuffer& attach) const {
                       absl::StrFormat("buffer '%s' of %s has %d bytes, its layout wants %d",
                                       attach.buffer(), name_, attach.bytes(), wanted));
   }
-  return CheckEpoch(attach);
+  WB_RETURN_IF_ERROR(CheckEpoch(attach));
+  return CheckDevice(attach);
 }
 
 absl::Status SessionJoin::CheckEpoch(const v1::AttachBuffer& attach) const {
@@ -189,6 +191,19 @@ absl::Status SessionJoin::CheckEpoch(const v1::AttachBuffer& attach) const {
   return WrongField("attach_buffer.epoch",
                     absl::StrFormat("buffer '%s' of %s has epoch %d, the ones before have %d",
                                     attach.buffer(), name_, attach.epoch(), epoch_.value()));
+}
+
+absl::Status SessionJoin::CheckDevice(const v1::AttachBuffer& attach) const {
+  if (attach.device().empty()) return absl::OkStatus();
+  WB_RETURN_IF_ERROR(CheckLength("attach_buffer.device", attach.device(), kMaxNameBytes));
+  const absl::StatusOr<DeviceUuid> device = DeviceUuid::Parse(attach.device());
+  const std::string whose = absl::StrFormat("buffer '%s' of %s", attach.buffer(), name_);
+  if (!device.ok()) {
+    return WrongField("attach_buffer.device", absl::StrCat(whose, ": ", device.status().message()));
+  }
+  return absl::UnimplementedError(
+      absl::StrCat("attach_buffer.device: ", whose, " is memory of device ", device->ToString(),
+                   "; importing device memory is not there yet, want the host's"));
 }
 
 absl::StatusOr<Region> SessionJoin::OpenMemory(const v1::AttachBuffer& attach, int fd) {

@@ -68,6 +68,7 @@ class SessionJoin {
   absl::Status TakeBuffer(const v1::AttachBuffer& attach, std::vector<FdHandle> descriptors);
   absl::Status CheckBuffer(const v1::AttachBuffer& attach) const;
   absl::Status CheckEpoch(const v1::AttachBuffer& attach) const;
+  absl::Status CheckDevice(const v1::AttachBuffer& attach) const;
   absl::StatusOr<Region> OpenMemory(const v1::AttachBuffer& attach, int fd);
   absl::Status AllowUnused();
   absl::Status OutOfOrder(const v1::ClientMessage& message) const;

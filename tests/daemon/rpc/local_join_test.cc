@@ -155,6 +155,16 @@ const std::vector<BadJoin>& BadJoins() {
        StatusCode::kInvalidArgument, "buffer 'a' of engine0/0"},
       {"two epochs", [](JoiningWorker& w) { w.buffers[1].attach.set_epoch(2); },
        StatusCode::kInvalidArgument, "buffer 'b' of engine0/0 has epoch 2, the ones before have 1"},
+      {"a device by its ordinal [case-152]",
+       [](JoiningWorker& w) { w.buffers[1].attach.set_device("0"); }, StatusCode::kInvalidArgument,
+       "attach_buffer.device: buffer 'b' of engine0/0: device '0' is no UUID"},
+      {"memory of a device",
+       [](JoiningWorker& w) {
+         w.buffers[1].attach.set_device("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6");
+       },
+       StatusCode::kUnimplemented,
+       "buffer 'b' of engine0/0 is memory of device GPU-8932f937-d72c-4106-c12f-20bd9faed9f6; "
+       "importing device memory is not there yet"},
       {"memory beyond the limit",
        [](JoiningWorker& w) {
          w.buffers[1].memory = test::MakeMemory(1 << 20);
@@ -213,7 +223,7 @@ TEST_CASE("A rank of a worker that has gone is given again at once, with another
 }
 
 TEST_CASE("A join that is wrong anywhere is refused by name and leaves nothing",
-          "[rpc][local][field][case-6]") {
+          "[rpc][local][field][case-6][case-152]") {
   DoorFixture fixture;
   for (const BadJoin& bad : BadJoins()) {
     CAPTURE(bad.name);
