@@ -276,7 +276,9 @@ class Worker {
       case weightbridge::MemoryState::kValid:
         return share_.Holds(held);
       case weightbridge::MemoryState::kInDoubt:
-        return share_.Holds(tried_);  // it has landed whole
+        // It has landed whole; one that was tried since may not have begun to.
+        if (share_.Holds(tried_)) doubted_ = tried_;
+        return share_.Holds(doubted_);
       case weightbridge::MemoryState::kInvalid:
         break;
     }
@@ -292,8 +294,9 @@ class Worker {
   weightbridge::JoinOptions options_;
   std::optional<weightbridge::Trainer> trainer_;  // of the thread that calls
   std::optional<weightbridge::Rollout> rollout_;
-  std::uint64_t tried_ = 0;   // the version last asked for
-  std::uint64_t before_ = 0;  // the one held before it
+  std::uint64_t tried_ = 0;    // the version last asked for
+  std::uint64_t before_ = 0;   // the one held before it
+  std::uint64_t doubted_ = 0;  // the one that was last in doubt
   const wb::ControlChannel channel_{wb::FdHandle(wb::kControlFd)};
   std::mutex mu_;
   std::condition_variable changed_;
