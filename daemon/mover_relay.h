@@ -31,6 +31,9 @@ class MoverRelay final : public MoverEvents {
   void OnEnded(AttemptId attempt) override {
     loop_.Post([this, attempt] { coordinator_->OnEnded(attempt); });
   }
+  void OnSnapshot(SnapshotId snapshot, const absl::Status& status) override {
+    loop_.Post([this, snapshot, status] { coordinator_->OnSnapshot(snapshot, status); });
+  }
 
  private:
   EventLoop& loop_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,6 +23,8 @@ struct Caller {
   std::string node;
   Timers::Clock::time_point since;
   std::optional<Timers::Clock::time_point> answered;
+  /// Of a Publish from a snapshot: what taking it took before `since`. Then the worker went on.
+  std::optional<std::chrono::duration<double>> snapshot = {};
 };
 
 /// How far one daemon is with an attempt.

@@ -135,7 +135,9 @@ void Publications::Publish(const PublishVersion& call, const std::string& node) 
   }
   Publication* opening = job.InState(PublicationState::kOpening);
   Publication& publication = opening != nullptr ? *opening : OpenVersion(job, call);
-  publication.publishers[member->name()] = {call.session, node, state_.turns.Now(), {}};
+  Caller& caller = publication.publishers[member->name()];
+  caller = {call.session, node, state_.turns.Now(), {}};
+  if (call.snapshot_seconds.has_value()) caller.snapshot.emplace(*call.snapshot_seconds);
   if (publication.version != call.version) {
     publication.named[member->name()] = call.version;
     RefuseRound(job, publication);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,12 +15,17 @@ namespace {
 using TimePoint = Timers::Clock::time_point;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-/// Mean time, over all workers that called Publish or Receive for the version, inside that call.
+/// Mean time, over all workers that called Publish or Receive for the version, in which that call
+/// kept them from going on.
 double AverageStallMs(const Publication& publication, TimePoint now) {
   Milliseconds sum{0};
   std::size_t callers = 0;
   const auto add = [&](const Caller& caller) {
-    sum += caller.answered.value_or(now) - caller.since;
+    if (caller.snapshot.has_value()) {
+      sum += *caller.snapshot;
+    } else {
+      sum += caller.answered.value_or(now) - caller.since;
+    }
     ++callers;
   };
   for (const auto& [name, caller] : publication.publishers) add(caller);
@@ -31,12 +37,18 @@ double AverageStallMs(const Publication& publication, TimePoint now) {
 
 /// First publish to last commit; 0 while nothing has committed.
 double EndToEndMs(const Publication& publication) {
-  TimePoint last = publication.opened;
+  std::optional<TimePoint> last;
   for (const auto& [group, delivery] : publication.deliveries) {
-    if (!delivery.late && CommitDecided(delivery.state))
-      last = std::max(last, delivery.ended.value_or(last));
+    if (!delivery.late && CommitDecided(delivery.state)) last = std::max(last, delivery.ended);
   }
-  return Milliseconds(last - publication.opened).count();
+  if (!last.has_value()) return 0;
+  Milliseconds before{0};  // the leader heard of any
+  for (const auto& [name, caller] : publication.publishers) {
+    if (!caller.snapshot.has_value()) continue;
+    const Milliseconds after = caller.since - publication.opened;
+    before = std::max(before, *caller.snapshot - after);
+  }
+  return (before + Milliseconds(*last - publication.opened)).count();
 }
 
 DeliverySnapshot SnapshotDelivery(const Delivery& delivery) {

@@ -3,13 +3,15 @@
 #include <functional>
 
 #include "daemon/move/attempt_work.h"
+#include "daemon/move/snapshot_work.h"
 #include "planner/model/ids.h"
 #include "transport/memory/region.h"
 
 namespace wb {
 
-/// What executes attempts for the coordinator: the mover; a fake in the coordinator's tests.
-/// None of the calls blocks or calls back before it returns; what happens is told by MoverEvents.
+/// What executes attempts and takes snapshots for the coordinator: the mover; a fake in the
+/// coordinator's tests. None of the calls blocks or calls back before it returns; what happens is
+/// told by MoverEvents.
 ///
 /// An attempt goes Prepare -> OnPrepared -> Go -> OnStaged -> Finish -> OnEnded. OnFailed may come
 /// instead of OnPrepared or OnStaged, or after OnStaged while chunks still go out to others. Abort
@@ -32,6 +34,11 @@ class AttemptRunner {
   /// The delivery is decided; its state is dropped: then OnEnded. Chunks still going out to others
   /// are not cut: the leader finishes an attempt only after all its daemons staged.
   virtual void Finish(AttemptId attempt) = 0;
+  /// Copies; works in the order of their coming, each after the one before. OnSnapshot follows,
+  /// once.
+  virtual void TakeSnapshot(SnapshotWork work) = 0;
+  /// Copies no more of it than is under way: OnSnapshot follows.
+  virtual void DropSnapshot(SnapshotId snapshot) = 0;
 };
 
 }  // namespace wb

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 
 #include "daemon/move/move_times.h"
+#include "daemon/move/snapshot_work.h"
 #include "daemon/state/cluster_messages.h"
 #include "planner/lower/schedule.h"
 #include "planner/model/ids.h"
@@ -87,6 +88,8 @@ class MoverEvents {
   virtual void OnFailed(AttemptId attempt, const absl::Status& status) = 0;
   /// After Abort or Finish: nothing of the attempt reads or writes worker memory any more.
   virtual void OnEnded(AttemptId attempt) = 0;
+  /// The end of a TakeSnapshot: nothing of it reads or writes any more. OK: all is copied.
+  virtual void OnSnapshot(SnapshotId snapshot, const absl::Status& status) = 0;
 };
 
 }  // namespace wb

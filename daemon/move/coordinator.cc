@@ -28,7 +28,8 @@ void AppendCalls(const Session& session,
   };
   add(session.opening, "for the leader to register it");
   if (session.publish.has_value()) {
-    add(session.publish, absl::StrCat("in Publish of version ", session.publish->version.value()));
+    add(session.publish, absl::StrCat("in Publish of version ", session.publish->version.value(),
+                                      session.awaits_snapshot() ? " for its snapshot" : ""));
   }
   if (session.receive.has_value()) {
     add(session.receive, absl::StrCat("in Receive of version ", session.receive->version.value()));
@@ -93,12 +94,13 @@ void Coordinator::OpenSession(SessionOpening opening,
 
 void Coordinator::Publish(const SessionId& session,
                           Version version,
-                          const PublishOptions& options,
+                          const PublishCall& call,
                           Clock::time_point deadline,
                           std::function<void(PublishResult)> done) {
   state_->values.turns.Run(
-      [this, request = Calls::Request{session, version, deadline}, options,
-       done = std::move(done)] { state_->calls.Publish(request, options, done); });
+      [this, request = Calls::Request{session, version, deadline}, call, done = std::move(done)] {
+        state_->calls.Publish(request, call, done);
+      });
 }
 
 void Coordinator::WaitForVersion(const SessionId& session,
@@ -169,6 +171,11 @@ void Coordinator::OnFailed(AttemptId attempt, const absl::Status& status) {
 
 void Coordinator::OnEnded(AttemptId attempt) {
   state_->values.turns.Run([this, attempt] { state_->attempts().OnEnded(attempt); });
+}
+
+void Coordinator::OnSnapshot(SnapshotId snapshot, const absl::Status& status) {
+  state_->values.turns.Run(
+      [this, snapshot, status] { state_->calls.OnSnapshot(snapshot, status); });
 }
 
 void Coordinator::Drain() {

@@ -50,6 +50,9 @@ class SessionNotices {
   virtual void NotifyStaged(const SessionId& session, Version version, AttemptId attempt) = 0;
   /// What became of a version that the client holds in doubt.
   virtual void NotifyOutcome(const SessionId& session, Version version, bool committed) = 0;
+  /// The client's memory has been copied for a Publish from a snapshot, in so many seconds: nothing
+  /// reads it any more.
+  virtual void NotifySnapshot(const SessionId& session, Version version, double seconds) = 0;
   /// Closes now every session whose worker has gone, also where the loop has not told yet.
   virtual void CloseGone() = 0;
 };
@@ -89,7 +92,7 @@ class Coordinator final : public SessionCalls, public LeaderEvents {
                    std::function<void(SessionOpened)> done) override;
   void Publish(const SessionId& session,
                Version version,
-               const PublishOptions& options,
+               const PublishCall& call,
                Clock::time_point deadline,
                std::function<void(PublishResult)> done) override;
   void WaitForVersion(const SessionId& session,
@@ -113,6 +116,7 @@ class Coordinator final : public SessionCalls, public LeaderEvents {
   void OnMeasured(AttemptId attempt, const AttemptTimes& times);
   void OnFailed(AttemptId attempt, const absl::Status& status);
   void OnEnded(AttemptId attempt);
+  void OnSnapshot(SnapshotId snapshot, const absl::Status& status);
 
   /// Answers every call in progress with CANCELLED and drops all sessions.
   void Drain();

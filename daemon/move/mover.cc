@@ -167,7 +167,9 @@ void Mover::State::EndAll() const {
     pollfd watched[2] = {{fabric->wakeup_fd(), POLLIN, 0}, {copies->completion_fd(), POLLIN, 0}};
     poll(watched, 2, static_cast<int>(left.count()));
   }
-  if (!executor->idle()) spdlog::error("mover: attempts did not end in {} s", kEndTime.count());
+  if (!executor->idle()) {
+    spdlog::error("mover: attempts and snapshots did not end in {} s", kEndTime.count());
+  }
 }
 
 /// First what can touch memory, then the memory.
@@ -246,6 +248,15 @@ void Mover::Abort(AttemptId attempt) {
 
 void Mover::Finish(AttemptId attempt) {
   state_->loop->Post([state = state_.get(), attempt] { state->executor->Finish(attempt); });
+}
+
+void Mover::TakeSnapshot(SnapshotWork work) {
+  state_->loop->Post(
+      [state = state_.get(), work = std::move(work)] { state->executor->TakeSnapshot(work); });
+}
+
+void Mover::DropSnapshot(SnapshotId snapshot) {
+  state_->loop->Post([state = state_.get(), snapshot] { state->executor->DropSnapshot(snapshot); });
 }
 
 absl::StatusOr<MoverCounters> Mover::Counters() const {

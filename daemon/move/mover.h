@@ -55,6 +55,8 @@ class Mover final : public AttemptRunner {
   void Go(AttemptId attempt) override;
   void Abort(AttemptId attempt) override;
   void Finish(AttemptId attempt) override;
+  void TakeSnapshot(SnapshotWork work) override;
+  void DropSnapshot(SnapshotId snapshot) override;
   /// A snapshot by value; waits for the mover at most a second (then UNAVAILABLE).
   absl::StatusOr<MoverCounters> Counters() const;
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,10 @@ struct SessionOpening {
   AttemptId attempt;  // by which held_version came, when memory is in doubt
   Registration registration;
   std::vector<OpenedBuffer> buffers;  // one per buffer of the layout, same order
-  ContentsId contents;                // of the registration; may be left out
+  /// Of a trainer that will publish snapshots: for each buffer the daemon's own memory for its
+  /// copy, of no bytes where no piece uses it.
+  std::optional<std::vector<Region>> snapshots;
+  ContentsId contents;  // of the registration; may be left out
   /// Runs once, on any thread, when the session has ended, or was not opened, and nothing of its
   /// memory is mapped any more. May be left out.
   std::function<void()> released;
@@ -46,6 +50,12 @@ struct SessionOpened {
   MemoryState memory = MemoryState::kEmpty;  // what was in doubt may be decided meanwhile
 };
 
+/// What a trainer asks for with a version.
+struct PublishCall {
+  PublishOptions options;  // that the leader is told
+  bool snapshot = false;   // the deliveries are fed from a copy of the memory, made first
+};
+
 struct PublishResult {
   absl::Status status;
   std::vector<GroupOutcome> outcomes;
@@ -53,6 +63,7 @@ struct PublishResult {
   double wait_seconds = 0;
   double move_seconds = 0;
   MoveTimes times;  // of each phase, in the delivery in which it took longest
+  double snapshot_seconds = 0;
 };
 
 struct ReceiveResult {
@@ -77,7 +88,7 @@ class SessionCalls {
                            std::function<void(SessionOpened)> done) = 0;
   virtual void Publish(const SessionId& session,
                        Version version,
-                       const PublishOptions& options,
+                       const PublishCall& call,
                        Clock::time_point deadline,
                        std::function<void(PublishResult)> done) = 0;
   virtual void WaitForVersion(const SessionId& session,

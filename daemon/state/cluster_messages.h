@@ -94,6 +94,8 @@ struct PublishVersion {
   SessionId session;
   Version version;
   PublishOptions options;
+  /// From a snapshot: what taking it took, after which the worker went on. Unset: in place.
+  std::optional<double> snapshot_seconds = {};
 };
 
 struct AcceptVersion {

@@ -44,6 +44,7 @@ class Events final : public MoverEvents {
   void OnMeasured(AttemptId /*attempt*/, const AttemptTimes& /*times*/) override {}
   void OnFailed(AttemptId /*attempt*/, const absl::Status& status) override { Check(status); }
   void OnEnded(AttemptId attempt) override { Note('e', attempt); }
+  void OnSnapshot(SnapshotId /*snapshot*/, const absl::Status& status) override { Check(status); }
 
   void Await(char what, AttemptId attempt) {
     const MutexLock lock(mu_);

@@ -24,7 +24,8 @@ namespace wb::test {
 namespace {
 
 /// A coordinator that opens every session and answers every call at once; before a receive is, the
-/// client is asked to declare its memory invalid. Loop-confined.
+/// client is asked to declare its memory invalid, and before a publish from a snapshot it is told
+/// that this is taken. Loop-confined.
 class QuickCalls final : public SessionCalls {
  public:
   void OpenSession(SessionOpening opening,
@@ -34,12 +35,13 @@ class QuickCalls final : public SessionCalls {
     ++accepted;
     done(SessionOpened{});
   }
-  void Publish(const SessionId& /*session*/,
-               Version /*version*/,
-               const PublishOptions& /*options*/,
+  void Publish(const SessionId& session,
+               Version version,
+               const PublishCall& call,
                Clock::time_point /*deadline*/,
                std::function<void(PublishResult)> done) override {
     ++accepted;
+    if (call.snapshot) notices->NotifySnapshot(session, version, 0);
     done(PublishResult{});
   }
   void WaitForVersion(const SessionId& /*session*/,

@@ -136,6 +136,12 @@ absl::StatusOr<Region> Region::MapHostFd(
 }
 
 absl::StatusOr<Region> Region::AllocateArena(std::uint64_t bytes) {
+  WB_ASSIGN_OR_RETURN(Region region, MapArena(bytes));
+  WB_RETURN_IF_ERROR(region.Populate([] { return true; }));
+  return region;
+}
+
+absl::StatusOr<Region> Region::MapArena(std::uint64_t bytes) {
   Region region;
   region.kind_ = RegionKind::kArena;
   region.access_ = RegionAccess::kReadWrite;
@@ -156,7 +162,6 @@ absl::StatusOr<Region> Region::AllocateArena(std::uint64_t bytes) {
   region.base_ = region.mapping_->start();
   // Advice only: without huge pages the arena works as well, with more entries in the TLB.
   static_cast<void>(madvise(start, mapped, MADV_HUGEPAGE));
-  WB_RETURN_IF_ERROR(region.Populate([] { return true; }));
   return region;
 }
 

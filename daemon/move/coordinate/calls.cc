@@ -87,10 +87,73 @@ void Calls::Answer(Session& session, Slot<Result> slot, Result result) {
 }
 
 void Calls::Publish(const Request& request,
-                    const PublishOptions& options,
+                    const PublishCall& call,
                     std::function<void(PublishResult)> done) {
   if (!Begin(request, &Session::publish, std::move(done))) return;
-  state_.Tell(PublishVersion{request.session, request.version, options});
+  if (!call.snapshot) {
+    state_.Tell(PublishVersion{request.session, request.version, call.options});
+    return;
+  }
+  Session& session = *state_.Find(request.session);
+  if (!session.snapshot.has_value()) {
+    Answer(session, &Session::publish,
+           Failed<PublishResult>(absl::FailedPreconditionError(
+               absl::StrCat("Publish of version ", request.version.value(), " by ",
+                            session.name().ToString(), ": it has not joined for snapshots"))));
+    return;
+  }
+  session.publish->snapshot.emplace().options = call.options;
+  ConsiderSnapshot(session);
+}
+
+/// Nothing is written where an earlier version is still read from.
+void Calls::ConsiderSnapshot(Session& session) {
+  if (!session.awaits_snapshot() || session.publish->ending.has_value()) return;
+  if (Snapshots::Copying(session) || attempts_.NeedsSnapshot(session)) return;
+  snapshots_.Begin(session);
+}
+
+void Calls::OnSnapshot(SnapshotId snapshot, const absl::Status& status) {
+  Session* session = snapshots_.OnEnded(snapshot);
+  if (session == nullptr) return;
+  PendingCall<PublishResult>& call = *session->publish;
+  if (call.ending.has_value()) {
+    AnswerEnded(*session, &Session::publish);
+    return;
+  }
+  if (!status.ok()) {
+    EndSnapshot(*session,
+                Reworded(status, absl::StrCat("its snapshot failed: ", status.message())));
+    return;
+  }
+  const std::chrono::duration<double> took = state_.turns.Now() - call.since;
+  call.snapshot->seconds = took.count();
+  session->snapshot->version = call.version;
+  state_.notices->NotifySnapshot(session->id, call.version, took.count());
+  state_.Tell(PublishVersion{session->id, call.version, call.snapshot->options, took.count()});
+}
+
+/// Other ranks that have published the version fail with it.
+void Calls::EndSnapshot(Session& session, const absl::Status& why) {
+  const Version version = session.publish->version;
+  state_.Tell(GiveUpVersion{session.id, version, std::string(why.message())});
+  End(session, &Session::publish,
+      Reworded(why, absl::StrCat("Publish of version ", version.value(), " by ",
+                                 session.name().ToString(), ": ", why.message())));
+}
+
+absl::Status Calls::LateSnapshot(const Session& session) const {
+  const Clock::duration timeout = session.publish->timeout;
+  const Culprit self{Culprit::Reason::kLate,
+                     "",
+                     "",
+                     state_.options.node,
+                     state_.options.host,
+                     "snapshot",
+                     std::chrono::duration<double>(timeout).count()};
+  return WithCulprits(absl::DeadlineExceededError(
+                          absl::StrCat("its snapshot was not taken within ", Seconds(timeout))),
+                      {&self, 1});
 }
 
 void Calls::Receive(const Request& request, std::function<void(ReceiveResult)> done) {
@@ -144,7 +207,8 @@ void Calls::CloseOffer(const GroupKey& key, Version version) {
 void Calls::OnFinishPublish(const FinishPublish& message) {
   Session* session = state_.Find(message.session);
   if (session == nullptr || IsLate(session->late_publishes, message.version) ||
-      !session->publish.has_value() || session->publish->version != message.version) {
+      !session->publish.has_value() || session->publish->version != message.version ||
+      session->awaits_snapshot()) {
     ++state_.stale_messages;
     return;
   }
@@ -177,6 +241,9 @@ void Calls::AnswerFinished(Session& session) {
   PublishResult result = *std::move(session.publish->answer);
   result.bytes_sent = session.publish->bytes;
   result.times = session.publish->times;
+  if (const auto& snapshot = session.publish->snapshot; snapshot.has_value()) {
+    result.snapshot_seconds = snapshot->seconds.value_or(0);
+  }
   Answer(session, &Session::publish, std::move(result));
 }
 
@@ -199,6 +266,9 @@ template <typename Result>
 void Calls::OnDeadline(const SessionId& id, Slot<Result> slot) {
   Session* session = state_.Find(id);
   if (session == nullptr || !(session->*slot).has_value()) return;
+  if constexpr (std::is_same_v<Result, PublishResult>) {
+    if (session->awaits_snapshot()) return EndSnapshot(*session, LateSnapshot(*session));
+  }
   PendingCall<Result>& call = *(session->*slot);
   call.gave_up = true;
   state_.Tell(GiveUpVersion{
@@ -223,16 +293,15 @@ void Calls::OnGrace(const SessionId& id, Slot<Result> slot) {
           ", and the leader has not answered ", Seconds(state_.options.grace), " later")),
       state_.LeaderCulprit(Culprit::Reason::kLate, "answer", call.timeout + state_.options.grace));
   if (call.ending.has_value()) {
-    status = *call.ending;  // of the leader that is lost: it owes no word any more
+    status = *call.ending;  // the leader owes no word
   } else if constexpr (std::is_same_v<Result, PublishResult>) {
     session->late_publishes.insert(call.version);
   } else {
     session->late_receives.insert(call.version);
   }
-  if (attempts_.Touches(*session)) {
-    attempts_.AbortFor(*session, status);
-    status = Reworded(status, absl::StrCat(status.message(), "; ", Hazard<Result>()));
-  }
+  const bool hazard = attempts_.TouchesMemory(*session) || Snapshots::Copying(*session);
+  attempts_.AbortFor(*session, status);
+  if (hazard) status = Reworded(status, absl::StrCat(status.message(), "; ", Hazard<Result>()));
   Answer(*session, slot, Failed<Result>(status));
 }
 
@@ -340,19 +409,26 @@ void Calls::EndForLostLeader(Session& session, Slot<Result> slot, const absl::St
   if (!(session.*slot).has_value()) return;
   PendingCall<Result>& call = *(session.*slot);
   if (call.ending.has_value() || call.answer.has_value()) return;
-  call.ending =
+  End(session, slot,
       Reworded(why, absl::StrCat(CallName<Result>(), " of version ", call.version.value(), " by ",
-                                 session.name().ToString(), ": outcome unknown: ", why.message()));
+                                 session.name().ToString(), ": outcome unknown: ", why.message())));
+}
+
+template <typename Result>
+void Calls::End(Session& session, Slot<Result> slot, const absl::Status& status) {
+  PendingCall<Result>& call = *(session.*slot);
+  call.ending = status;
   state_.turns.Cancel(call.timer);
   call.timer = state_.turns.After(state_.options.grace,
                                   [this, id = session.id, slot] { OnGrace<Result>(id, slot); });
+  snapshots_.Drop(session);
   AnswerEnded(session, slot);
 }
 
 template <typename Result>
 void Calls::AnswerEnded(Session& session, Slot<Result> slot) {
   if (!(session.*slot).has_value() || !(session.*slot)->ending.has_value()) return;
-  if (attempts_.Touches(session)) return;
+  if (attempts_.Touches(session) || Snapshots::Copying(session)) return;
   Answer(session, slot, Failed<Result>(*(session.*slot)->ending));
 }
 
@@ -362,6 +438,7 @@ void Calls::OnAttemptOver() {
     if (answered && !attempts_.Touches(session)) AnswerFinished(session);
     AnswerEnded(session, &Session::publish);
     AnswerEnded(session, &Session::receive);
+    ConsiderSnapshot(session);
   }
 }
 
@@ -370,6 +447,7 @@ void Calls::EndCalls(Session& session, const absl::Status& status) {
     Answer(session, &Session::wait, absl::StatusOr<Version>(status));
   }
   if (session.publish.has_value()) {
+    snapshots_.Drop(session);
     Answer(session, &Session::publish, Failed<PublishResult>(status));
   }
   if (session.receive.has_value()) {

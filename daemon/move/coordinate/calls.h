@@ -10,6 +10,7 @@
 
 #include "daemon/move/coordinate/coordinator_state.h"
 #include "daemon/move/coordinate/local_attempts.h"
+#include "daemon/move/coordinate/snapshots.h"
 
 namespace wb {
 
@@ -18,7 +19,8 @@ namespace wb {
 /// ended it, or after the grace. Called inside turns only.
 class Calls final : public LocalAttemptEvents {
  public:
-  explicit Calls(CoordinatorState& state) : state_(state), attempts_(state, *this) {}
+  explicit Calls(CoordinatorState& state)
+      : state_(state), attempts_(state, *this), snapshots_(state) {}
 
   using Clock = Timers::Clock;
 
@@ -30,7 +32,7 @@ class Calls final : public LocalAttemptEvents {
     Clock::time_point deadline;
   };
   void Publish(const Request& request,
-               const PublishOptions& options,
+               const PublishCall& call,
                std::function<void(PublishResult)> done);
   void Receive(const Request& request, std::function<void(ReceiveResult)> done);
   void WaitForVersion(const Request& request, std::function<void(absl::StatusOr<Version>)> done);
@@ -43,6 +45,9 @@ class Calls final : public LocalAttemptEvents {
   void OnFinishReceive(const FinishReceive& message);
   /// Before the attempts hear of it: what is staged is told from what is not.
   void LeaderLost();
+
+  /// The runner's word. The client hears of a snapshot before the leader does.
+  void OnSnapshot(SnapshotId snapshot, const absl::Status& status);
 
   /// Answers all calls of a session that ends.
   void EndCalls(Session& session, const absl::Status& status);
@@ -64,6 +69,12 @@ class Calls final : public LocalAttemptEvents {
   void OnGrace(const SessionId& id, Slot<Result> slot);
   template <typename Result>
   void EndForLostLeader(Session& session, Slot<Result> slot, const absl::Status& why);
+  /// Answers with `status` once nothing moves any more, or after the grace.
+  template <typename Result>
+  void End(Session& session, Slot<Result> slot, const absl::Status& status);
+  void ConsiderSnapshot(Session& session);
+  void EndSnapshot(Session& session, const absl::Status& why);
+  absl::Status LateSnapshot(const Session& session) const;
   template <typename Result>
   void AnswerEnded(Session& session, Slot<Result> slot);
   static void NoteSpent(Session& session, Version version);
@@ -81,6 +92,7 @@ class Calls final : public LocalAttemptEvents {
 
   CoordinatorState& state_;
   LocalAttempts attempts_;
+  Snapshots snapshots_;
 };
 
 }  // namespace wb

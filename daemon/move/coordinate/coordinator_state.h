@@ -53,6 +53,7 @@ struct CoordinatorState {
   std::map<GroupKey, Offer> offers;
   std::map<GroupKey, Version> commits;  // the newest of each group: for a leader that may not know
   std::uint64_t next_region = 1;
+  std::uint64_t next_snapshot = 1;
   std::uint64_t stale_messages = 0;  // of unknown attempts, or out of turn; dropped
 
   Session* Find(const SessionId& session);

@@ -60,6 +60,7 @@ struct LocalAttempt {
   Timers::Clock::time_point since;
   std::set<SessionId> receivers;  // local ranks of the group
   std::set<SessionId> sources;    // local workers whose memory it reads
+  std::set<SessionId> snapshots;  // of these, those whose snapshot it reads instead
   std::set<SessionId> asked;      // of these, those that have not accepted the go notice
   std::optional<TimerId> timer;   // of kAsking
   bool failed = false;            // the leader has been told; its abort will come

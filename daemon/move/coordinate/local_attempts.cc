@@ -28,6 +28,10 @@ bool TouchedBy(const LocalAttempt& attempt, const Session& session) {
   return attempt.receivers.contains(session.id) || attempt.sources.contains(session.id);
 }
 
+bool InSnapshot(const Session& session, Version version) {
+  return session.snapshot.has_value() && session.snapshot->version == version;
+}
+
 }  // namespace
 
 LocalAttempt* LocalAttempts::Find(AttemptId id) {
@@ -70,10 +74,12 @@ absl::Status LocalAttempts::TryPrepare(PrepareAttempt message) {
       attempt.receivers.insert(id);
     } else if (message.workers.contains(session.name().ToString())) {
       attempt.sources.insert(id);
+      if (InSnapshot(session, message.version)) attempt.snapshots.insert(id);
     }
   }
   WB_RETURN_IF_ERROR(CheckReceivers(attempt));
-  WB_ASSIGN_OR_RETURN(AttemptWork work, plan->Bind(message, WorkersOf(message.job)));
+  WB_ASSIGN_OR_RETURN(AttemptWork work,
+                      plan->Bind(message, WorkersOf(message.job, message.version)));
   state_.attempts.emplace(attempt.id, std::move(attempt));
   state_.runner->Prepare(std::move(work));
   return absl::OkStatus();
@@ -105,16 +111,20 @@ absl::StatusOr<HeldPlan*> LocalAttempts::PlanFor(PrepareAttempt& message) {
   return &held->second;
 }
 
-LocalWorkers LocalAttempts::WorkersOf(const std::string& job) const {
+LocalWorkers LocalAttempts::WorkersOf(const std::string& job, Version version) const {
   LocalWorkers workers;
   for (const auto& [id, session] : state_.sessions) {
     if (session.job() != job || session.membership != Session::Membership::kMember) continue;
-    workers[session.name()] = {id,
-                               session.incarnation,
-                               session.epoch,
-                               session.registration,
-                               session.regions,
-                               session.offsets};
+    LocalWorker& worker = workers[session.name()];
+    worker = {id,
+              session.incarnation,
+              session.epoch,
+              session.registration,
+              session.regions,
+              session.offsets};
+    if (!InSnapshot(session, version)) continue;
+    worker.regions = session.snapshot->regions;
+    worker.offsets.assign(worker.regions.size(), 0);
   }
   return workers;
 }
@@ -353,6 +363,20 @@ void LocalAttempts::OnEnded(AttemptId id) {
 bool LocalAttempts::Touches(const Session& session) const {
   return std::any_of(state_.attempts.begin(), state_.attempts.end(),
                      [&](const auto& entry) { return TouchedBy(entry.second, session); });
+}
+
+bool LocalAttempts::TouchesMemory(const Session& session) const {
+  return std::any_of(state_.attempts.begin(), state_.attempts.end(), [&](const auto& entry) {
+    const LocalAttempt& attempt = entry.second;
+    return TouchedBy(attempt, session) && !attempt.snapshots.contains(session.id);
+  });
+}
+
+/// An orphan has all that it can get: who still waited for our bytes fails without its leader too.
+bool LocalAttempts::NeedsSnapshot(const Session& session) const {
+  return std::any_of(state_.attempts.begin(), state_.attempts.end(), [&](const auto& entry) {
+    return entry.second.snapshots.contains(session.id) && !entry.second.orphan;
+  });
 }
 
 const LocalAttempt* LocalAttempts::Staged(const Session& session, Version version) const {

@@ -35,8 +35,12 @@ class LocalAttempts {
   void OnFailed(AttemptId id, const absl::Status& status);
   void OnEnded(AttemptId id);
 
-  /// Whether an attempt may still read or write the session's memory.
+  /// Whether an attempt may still read or write the session's memory, or read its snapshot.
   bool Touches(const Session& session) const;
+  /// Whether one may still read or write the memory itself.
+  bool TouchesMemory(const Session& session) const;
+  /// Whether what one reads of the session's snapshot may still be delivered.
+  bool NeedsSnapshot(const Session& session) const;
   /// The attempt by which every byte of the session's `version` has landed, while only the leader's
   /// word is missing; else null.
   const LocalAttempt* Staged(const Session& session, Version version) const;
@@ -62,7 +66,8 @@ class LocalAttempts {
   void StartMoving(LocalAttempt& attempt) const;
   void Fail(LocalAttempt& attempt, const absl::Status& status);
   void BeginAbort(LocalAttempt& attempt);
-  LocalWorkers WorkersOf(const std::string& job) const;
+  /// With the memory that a delivery of `version` reads and writes.
+  LocalWorkers WorkersOf(const std::string& job, Version version) const;
   void AddBytes(const LocalAttempt& attempt);
   void NoteStaged(const LocalAttempt& attempt);
   void SettleReceivers(const LocalAttempt& attempt, bool committed);

@@ -12,11 +12,19 @@
 #include "absl/status/statusor.h"
 
 #include "daemon/move/session_calls.h"
+#include "daemon/move/snapshot_work.h"
 #include "daemon/state/cluster_messages.h"
 #include "planner/model/registration.h"
 #include "transport/loop/timers.h"
 
 namespace wb {
+
+/// Of a Publish from a snapshot: the way to it.
+struct PendingSnapshot {
+  PublishOptions options;             // for the leader, once it is taken
+  std::optional<SnapshotId> copying;  // until the runner has ended it
+  std::optional<double> seconds;      // that it took, once it is taken
+};
 
 /// A call of a worker that has not been answered. Answered exactly once: by Coordinator's Answer,
 /// which takes it out first.
@@ -29,13 +37,21 @@ struct PendingCall {
   std::function<void(Result)> done;
   /// The deadline has passed: the leader was told, and the answer waits for the abort.
   bool gave_up = false;
-  /// The leader is lost: the answer, kept until nothing moves any more.
+  /// The answer, for which no leader's word comes: kept until nothing moves any more.
   std::optional<absl::Status> ending;
-  bool committed = false;   // Receive: the bytes are the version asked for
-  std::uint64_t bytes = 0;  // of committed deliveries
-  MoveTimes times;          // of each phase, in the delivery in which it took longest
+  std::optional<PendingSnapshot> snapshot;  // Publish: from one
+  bool committed = false;                   // Receive: the bytes are the version asked for
+  std::uint64_t bytes = 0;                  // of committed deliveries
+  MoveTimes times;  // of each phase, in the delivery in which it took longest
   /// The leader's answer, kept until nothing of the version touches the memory any more.
   std::optional<Result> answer;
+};
+
+/// Memory of the daemon's own for the copy of a trainer's.
+struct SnapshotMemory {
+  std::vector<RegionId> regions;    // one per buffer of the layout
+  std::vector<SnapshotPart> parts;  // what goes there
+  Version version;                  // that it holds whole; 0: none
 };
 
 /// A connected worker: what it registered, where its memory is, what it waits for.
@@ -54,7 +70,8 @@ struct Session {
   ContentsId contents;            // of the registration
   std::vector<RegionId> regions;  // one per buffer of the layout
   std::vector<std::uint64_t> offsets;
-  std::function<void()> released;  // as in SessionOpening
+  std::optional<SnapshotMemory> snapshot;  // of a trainer that joined for it
+  std::function<void()> released;          // as in SessionOpening
   Membership membership = Membership::kUnknown;
   absl::Status refusal;  // kRefused: by a leader that came later
   std::optional<PendingCall<SessionOpened>> opening;
@@ -66,6 +83,11 @@ struct Session {
   std::multiset<Version> late_publishes;
   std::multiset<Version> late_receives;
 
+  /// Inside a Publish from a snapshot that is not taken yet: the leader knows nothing of it.
+  bool awaits_snapshot() const {
+    return publish.has_value() && publish->snapshot.has_value() &&
+           !publish->snapshot->seconds.has_value();
+  }
   const std::string& job() const { return registration->job; }
   const WorkerName& name() const { return registration->layout.name; }
   Role role() const { return registration->layout.role; }

@@ -40,6 +40,7 @@ void Sessions::Open(SessionOpening opening,
                     std::function<void(SessionOpened)> done) {
   if (const absl::Status status = Check(opening); !status.ok()) {
     opening.buffers.clear();
+    opening.snapshots.reset();
     if (opening.released != nullptr) opening.released();
     done({status, opening.memory});
     return;
@@ -62,12 +63,25 @@ void Sessions::Open(SessionOpening opening,
     session.offsets.push_back(buffer.offset);
     state_.runner->AddRegion(region, std::move(buffer.region));
   }
+  if (opening.snapshots.has_value()) AddSnapshot(session, *std::move(opening.snapshots));
   PendingCall<SessionOpened>& call = session.opening.emplace();
   call.since = state_.turns.Now();
   call.timeout = std::max(deadline - call.since, Clock::duration::zero());
   call.done = std::move(done);
   call.timer = state_.turns.At(deadline, [this, id = session.id] { OnDeadline(id); });
   Register(session);
+}
+
+void Sessions::AddSnapshot(Session& session, std::vector<Region> snapshots) {
+  SnapshotMemory& memory = session.snapshot.emplace();
+  for (std::size_t buffer = 0; buffer < snapshots.size(); ++buffer) {
+    const RegionId region(state_.next_region++);
+    const MemoryRef from{session.regions[buffer], session.offsets[buffer],
+                         snapshots[buffer].bytes()};
+    memory.regions.push_back(region);
+    if (from.bytes > 0) memory.parts.push_back({from, region});
+    state_.runner->AddRegion(region, std::move(snapshots[buffer]));
+  }
 }
 
 void Sessions::Register(const Session& session) {
@@ -165,7 +179,10 @@ void Sessions::Drop(const SessionId& id) {
   const auto found = state_.sessions.find(id);
   const std::string job = found->second.job();
   calls_.attempts().Forget(found->second);
-  const std::vector<RegionId> regions = std::move(found->second.regions);
+  std::vector<RegionId> regions = std::move(found->second.regions);
+  if (const auto& snapshot = found->second.snapshot; snapshot.has_value()) {
+    regions.insert(regions.end(), snapshot->regions.begin(), snapshot->regions.end());
+  }
   const auto left = std::make_shared<std::atomic<std::size_t>>(regions.size() + 1);
   const auto one_less = [left, released = std::move(found->second.released)] {
     if (left->fetch_sub(1) == 1 && released != nullptr) released();

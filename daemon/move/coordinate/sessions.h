@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -32,6 +33,7 @@ class Sessions {
 
  private:
   absl::Status Check(const SessionOpening& opening) const;
+  void AddSnapshot(Session& session, std::vector<Region> snapshots);
   void Register(const Session& session);
   void ForgetOldOffer(const Session& first);
   void OnDeadline(const SessionId& id);

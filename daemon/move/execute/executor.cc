@@ -120,7 +120,10 @@ Executor::Executor(const Parts& parts, const ExecutorOptions& options, SlotPool 
               out_slots_,
               {options.incarnation, options.chunks_in_flight, options.verify}),
       receiver_(fabric_, operations_, in_slots_, options.verify),
-      local_(operations_, options.local_copies_at_once) {}
+      local_(operations_, options.local_copies_at_once),
+      snapshots_(
+          {regions_, uses_, copiers_, events_}, options.chunk_bytes, options.local_copies_at_once) {
+}
 
 Executor::~Executor() {
   fabric_.SetReceiver(nullptr);
@@ -246,6 +249,7 @@ void Executor::AbortAll() {
     if (attempt->state != AttemptState::kAborting) Cut(*attempt);
   }
   PumpAndReview();
+  snapshots_.DropAll();
 }
 
 void Executor::FailAll(const absl::Status& status) {
@@ -314,6 +318,10 @@ void Executor::OnEvent(const FabricEvent& event) {
 }
 
 void Executor::OnCopied(CopyJob& job) {
+  if (SnapshotCopier::Owns(job)) {
+    snapshots_.OnCopied(std::move(job));
+    return;
+  }
   Operation* operation = operations_.Find(job.token);
   if (operation == nullptr) Die("a copier told of an operation that is not", job.token);
   operation->steps = std::move(job.steps);

@@ -20,6 +20,7 @@
 #include "daemon/move/execute/region_uses.h"
 #include "daemon/move/execute/sender.h"
 #include "daemon/move/execute/slot_pool.h"
+#include "daemon/move/execute/snapshot_copier.h"
 #include "daemon/move/mover_counters.h"
 #include "transport/copy/copier.h"
 #include "transport/fabric.h"
@@ -33,7 +34,7 @@ struct ExecutorOptions {
   std::uint64_t arena_bytes = 0;  // half for what goes out, half for what comes in
   std::uint64_t chunk_bytes = 0;  // of a slot
   int chunks_in_flight = 0;       // per lane
-  int local_copies_at_once = 0;   // per attempt
+  int local_copies_at_once = 0;   // per attempt, and of snapshots
   bool verify = true;
   OperationTable::Now now = &Timers::Clock::now;
 };
@@ -67,6 +68,9 @@ class Executor {
   void Go(AttemptId attempt);
   void Abort(AttemptId attempt);
   void Finish(AttemptId attempt);
+  void TakeSnapshot(const SnapshotWork& work) { snapshots_.Take(work); }
+  void DropSnapshot(SnapshotId snapshot) { snapshots_.Drop(snapshot); }
+  /// The snapshots as well.
   void AbortAll();
   /// The fabric is of no use any more.
   void FailAll(const absl::Status& status);
@@ -76,8 +80,8 @@ class Executor {
   /// When CloseIdleLanes is due; nothing while no lane is idle.
   std::optional<Timers::Clock::time_point> lanes_idle_until() const { return lanes_.idle_until(); }
   void CloseIdleLanes() { lanes_.CloseIdle(); }
-  /// No attempt is left.
-  bool idle() const { return attempts_.empty(); }
+  /// No attempt is left, and no snapshot.
+  bool idle() const { return attempts_.empty() && snapshots_.idle(); }
   MoverCounters Counters() const;
 
  private:
@@ -109,6 +113,7 @@ class Executor {
   Sender sender_;
   Receiver receiver_;
   LocalCopier local_;
+  SnapshotCopier snapshots_;
   AttemptMap attempts_;
 
   std::vector<FabricEvent> fabric_events_;  // reused

@@ -98,8 +98,13 @@ absl::StatusOr<ToLeader> Read(const v1::PublishVersion& wire) {
   WB_RETURN_IF_ERROR(CheckLength("label", wire.label(), kMaxTextBytes));
   WB_ASSIGN_OR_RETURN(std::set<std::string> required,
                       GroupsFromProto("required_groups", wire.required_groups()));
-  return PublishVersion{
-      wire.session(), Version(wire.version()), {wire.label(), std::move(required)}};
+  PublishVersion publish{
+      wire.session(), Version(wire.version()), {wire.label(), std::move(required)}, {}};
+  if (wire.has_snapshot_seconds()) {
+    WB_RETURN_IF_ERROR(CheckSeconds("snapshot_seconds", wire.snapshot_seconds()));
+    publish.snapshot_seconds = wire.snapshot_seconds();
+  }
+  return publish;
 }
 
 absl::StatusOr<ToLeader> Read(const v1::AcceptVersion& wire) {
@@ -207,6 +212,9 @@ void Write(const PublishVersion& value, v1::ClusterRequest& wire) {
   wire.mutable_publish()->set_label(Fitting(value.options.label));
   for (const std::string& group : value.options.required_groups) {
     wire.mutable_publish()->add_required_groups(group);
+  }
+  if (value.snapshot_seconds.has_value()) {
+    wire.mutable_publish()->set_snapshot_seconds(*value.snapshot_seconds);
   }
 }
 

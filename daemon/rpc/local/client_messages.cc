@@ -46,6 +46,7 @@ v1::DaemonMessage ReplyTo(std::uint64_t id, Version version, const PublishResult
   reply.set_pack_seconds(result.times.pack_seconds);
   reply.set_wire_seconds(result.times.wire_seconds);
   reply.set_copy_seconds(result.times.copy_seconds);
+  reply.set_snapshot_seconds(result.snapshot_seconds);
   for (const GroupOutcome& outcome : result.outcomes) {
     v1::GroupOutcome& wire = *reply.add_outcomes();
     wire.set_group(outcome.group);
@@ -84,6 +85,13 @@ v1::DaemonMessage StagedMessage(Version version, AttemptId attempt) {
   v1::DaemonMessage message;
   message.mutable_staged()->set_version(version.value());
   message.mutable_staged()->set_attempt(attempt.value());
+  return message;
+}
+
+v1::DaemonMessage SnapshotMessage(Version version, double copy_seconds) {
+  v1::DaemonMessage message;
+  message.mutable_snapshot()->set_version(version.value());
+  message.mutable_snapshot()->set_copy_seconds(copy_seconds);
   return message;
 }
 

@@ -26,6 +26,7 @@ namespace wb {
 [[nodiscard]] v1::DaemonMessage ReplyTo(std::uint64_t id, const absl::StatusOr<Version>& result);
 [[nodiscard]] v1::DaemonMessage GoMessage(Version version);
 [[nodiscard]] v1::DaemonMessage StagedMessage(Version version, AttemptId attempt);
+[[nodiscard]] v1::DaemonMessage SnapshotMessage(Version version, double copy_seconds);
 [[nodiscard]] v1::DaemonMessage OutcomeMessage(Version version, bool committed);
 
 /// The message as one packet of at most kMaxPacketBytes. Texts are shortened where it would be

@@ -158,6 +158,10 @@ void LocalDoor::NotifyOutcome(const SessionId& session, Version version, bool co
   if (LocalSession* found = Find(session)) found->Notify(OutcomeMessage(version, committed));
 }
 
+void LocalDoor::NotifySnapshot(const SessionId& session, Version version, double seconds) {
+  if (LocalSession* found = Find(session)) found->Notify(SnapshotMessage(version, seconds));
+}
+
 LocalSession* LocalDoor::Find(const SessionId& session) const {
   for (const auto& [number, candidate] : sessions_) {
     if (candidate->id() == session) return candidate.get();

@@ -51,6 +51,7 @@ class LocalDoor final : public SessionNotices {
   void NotifyGo(const SessionId& session, Version version, std::function<void()> accepted) override;
   void NotifyStaged(const SessionId& session, Version version, AttemptId attempt) override;
   void NotifyOutcome(const SessionId& session, Version version, bool committed) override;
+  void NotifySnapshot(const SessionId& session, Version version, double seconds) override;
   void CloseGone() override;
 
   /// Refuses new connections, new sessions and new calls from here on. Idempotent.

@@ -46,14 +46,19 @@ absl::Status CheckFields(const v1::ClientMessage& message) {
   return absl::InvalidArgumentError(absl::StrCat(NameOf(message), ": ", checked.message()));
 }
 
-/// On a work thread. Each buffer's pages, as long as somebody wants them.
-absl::Status PopulateAll(const std::vector<OpenedBuffer>& buffers,
+/// On a work thread. Each buffer's pages and those of its snapshot, as long as somebody wants them.
+absl::Status PopulateAll(const SessionOpening& opening,
                          const std::string& worker,
                          const std::atomic<bool>& cancelled,
                          std::atomic<std::size_t>& at) {
+  const auto go_on = [&] { return !cancelled.load(); };
+  const std::vector<OpenedBuffer>& buffers = opening.buffers;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     at.store(i);
-    const absl::Status status = buffers[i].region.Populate([&] { return !cancelled.load(); });
+    absl::Status status = buffers[i].region.Populate(go_on);
+    if (status.ok() && opening.snapshots.has_value()) {
+      status = (*opening.snapshots)[i].Populate(go_on);
+    }
     if (!status.ok()) {
       return {status.code(),
               absl::StrCat("buffer '", buffers[i].name, "' of ", worker, ": ", status.message())};
@@ -270,7 +275,7 @@ void LocalSession::Populate(std::uint64_t id, Clock::time_point deadline) {
   context_.work.Submit([this, id, deadline, work = populating_, alive = std::weak_ptr(alive_),
                         loop = &context_.loop]() mutable {
     const absl::Status status =
-        PopulateAll(work->opening.buffers, work->worker, work->cancelled, work->buffer);
+        PopulateAll(work->opening, work->worker, work->cancelled, work->buffer);
     // Of a session that has gone the memory is let go here, not on the loop.
     work.reset();
     loop->Post([this, id, status, deadline, alive] {
@@ -395,9 +400,9 @@ void LocalSession::Call(const v1::ClientMessage& message) {
     in_call_.emplace(id, "publish");
     const Version version(message.publish().version());
     const auto& groups = message.publish().required_groups();
-    const PublishOptions options{OneLine(message.publish().label()),
-                                 {groups.begin(), groups.end()}};
-    context_.calls.Publish(id_, version, options, deadline,
+    const PublishCall call{{OneLine(message.publish().label()), {groups.begin(), groups.end()}},
+                           message.publish().snapshot()};
+    context_.calls.Publish(id_, version, call, deadline,
                            answer([id, version](const PublishResult& result) {
                              return ReplyTo(id, version, result);
                            }));

@@ -9,6 +9,7 @@
 #include "daemon/rpc/local/client_messages.h"
 #include "daemon/rpc/sha256.h"
 #include "daemon/rpc/wire_values.h"
+#include "planner/base/checked_math.h"
 #include "planner/base/status_macros.h"
 #include "planner/model/layout.h"
 #include "proto/convert.h"
@@ -119,6 +120,10 @@ absl::Status SessionJoin::OutOfOrder(const v1::ClientMessage& message) const {
 
 absl::Status SessionJoin::TakeRequest(const v1::JoinRequest& request) {
   WB_RETURN_IF_ERROR(CheckIdentity(request));
+  if (request.snapshots() && request.role() != v1::TRAINER) {
+    return WrongField("join.snapshots", absl::StrCat(request.group(), "/", request.rank(),
+                                                     " is a rollout: only trainers publish"));
+  }
   WB_ASSIGN_OR_RETURN(memory_, MemoryStateFromProto(request.memory()));
   WB_RETURN_IF_ERROR(CheckHeld(memory_, Version(request.held_version())));
   if (request.layout_bytes() == 0) return WrongField("join.layout_bytes", "0, want a layout");
@@ -161,8 +166,31 @@ absl::Status SessionJoin::SetLayout(absl::StatusOr<CheckedLayout> checked) {
   const SharedList<Buffer>& wanted = registration_.layout.buffers;
   for (std::size_t i = 0; i < wanted.size(); ++i) index_of_.emplace(wanted[i].name, i);
   buffers_.resize(wanted.size());
+  used_.resize(wanted.size());
+  for (const Piece& piece : registration_.layout.pieces) used_[piece.buffer] = true;
   step_ = Step::kBuffers;
-  return absl::OkStatus();
+  return request_.snapshots() ? AdmitSnapshots() : absl::OkStatus();
+}
+
+/// Before a buffer is opened: said at Join what the mode takes.
+absl::Status SessionJoin::AdmitSnapshots() {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < used_.size(); ++i) {
+    if (!used_[i]) continue;
+    WB_ASSIGN_OR_RETURN(bytes, CheckedAdd(bytes, registration_.layout.buffers[i].bytes));
+  }
+  const absl::Status admitted = ticket_.AdmitMemory(bytes);
+  return {admitted.code(), absl::StrCat("snapshots of ", name_, ": ", admitted.message())};
+}
+
+absl::StatusOr<std::vector<Region>> SessionJoin::MapSnapshots() const {
+  std::vector<Region> snapshots;
+  for (std::size_t i = 0; i < used_.size(); ++i) {
+    WB_ASSIGN_OR_RETURN(Region snapshot,
+                        Region::MapArena(used_[i] ? registration_.layout.buffers[i].bytes : 0));
+    snapshots.push_back(std::move(snapshot));
+  }
+  return snapshots;
 }
 
 absl::Status SessionJoin::CheckBuffer(const v1::AttachBuffer& attach) const {
@@ -246,11 +274,9 @@ absl::Status SessionJoin::TakeBuffer(const v1::AttachBuffer& attach,
 /// A buffer that no piece uses is never touched and needs no memory.
 absl::Status SessionJoin::AllowUnused() {
   const Layout& layout = registration_.layout;
-  std::vector<bool> used(buffers_.size());
-  for (const Piece& piece : layout.pieces) used[piece.buffer] = true;
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (buffers_[i].has_value()) continue;
-    if (used[i]) {
+    if (used_[i]) {
       return WrongField("join_finish",
                         absl::StrFormat("buffer '%s' of %s was not attached (%d were)",
                                         layout.buffers[i].name, name_, attached_));
@@ -268,6 +294,10 @@ absl::StatusOr<SessionOpening> SessionJoin::Finish(SessionId session) {
     return OutOfOrder(finish);
   }
   WB_RETURN_IF_ERROR(AllowUnused());
+  std::optional<std::vector<Region>> snapshots;
+  if (request_.snapshots()) {
+    WB_ASSIGN_OR_RETURN(snapshots, MapSnapshots());
+  }
   SessionOpening opening{std::move(session),
                          Incarnation(request_.incarnation()),
                          request_.world_size(),
@@ -277,6 +307,7 @@ absl::StatusOr<SessionOpening> SessionJoin::Finish(SessionId session) {
                          AttemptId(request_.attempt()),
                          std::move(registration_),
                          {},
+                         std::move(snapshots),
                          std::move(contents_),
                          {}};
   for (std::optional<OpenedBuffer>& buffer : buffers_) {

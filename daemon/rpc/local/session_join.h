@@ -71,6 +71,8 @@ class SessionJoin {
   absl::Status CheckDevice(const v1::AttachBuffer& attach) const;
   absl::StatusOr<Region> OpenMemory(const v1::AttachBuffer& attach, int fd);
   absl::Status AllowUnused();
+  absl::Status AdmitSnapshots();
+  absl::StatusOr<std::vector<Region>> MapSnapshots() const;
   absl::Status OutOfOrder(const v1::ClientMessage& message) const;
 
   const JoinLimits limits_;
@@ -86,6 +88,7 @@ class SessionJoin {
   ContentsId contents_;
   absl::flat_hash_map<std::string, std::size_t> index_of_;  // buffer name -> its place
   std::vector<std::optional<OpenedBuffer>> buffers_;        // one per buffer of the layout
+  std::vector<bool> used_;                                  // likewise: some piece lies in it
   std::uint32_t attached_ = 0;
   Epoch epoch_;
 };

@@ -65,7 +65,8 @@ class Driver {
       if (life == lives_) busy_ = false;
     };
     if (trainer()) {
-      world_.coordinator(node_).Publish(session_, version, {}, deadline,
+      const PublishCall call{{}, world_.Draw(2) == 0};
+      world_.coordinator(node_).Publish(session_, version, call, deadline,
                                         [end](const PublishResult& r) { end(r.status); });
     } else {
       world_.coordinator(node_).Receive(session_, version, deadline,

@@ -93,6 +93,23 @@ TEST_CASE("a version passes from offer to commit by the daemons' words, step by 
   REQUIRE(world.leader().stale_messages() == 0);
 }
 
+TEST_CASE("a trainer that publishes a snapshot waits for that alone; the update begins with it",
+          "[control][leader]") {
+  LeaderWorld world;
+  PairOfNodes nodes(world);
+  world.Say(nodes.n0, PublishVersion{"t0", Version(1), {}, 0.03});
+  world.timers.Advance(milliseconds(100));
+  world.Say(nodes.n0,
+            PublishVersion{"t1", Version(1), {}, 0.15});  // began 50 ms before t0 was done
+  world.Accept(nodes.n1, "r0", 1);
+  world.timers.Advance(milliseconds(40));
+  world.Accept(nodes.n1, "r1", 1);
+  REQUIRE(world.ReceiveEnd(nodes.n1, "r0")->status.ok());
+  const VersionSnapshot version = world.Newest();
+  REQUIRE(version.average_stall_ms == Approx((30 + 150 + 40 + 0) / 4.0));
+  REQUIRE(version.end_to_end_ms == Approx(50 + 140));
+}
+
 TEST_CASE("a commit shows in what the members hold", "[control][leader]") {
   LeaderWorld world;
   PairOfNodes nodes(world);

@@ -45,6 +45,7 @@ class Daemon final : public LeaderLink, public AttemptRunner, public SessionNoti
 
   MoveNode& node;
   Coordinator coordinator;
+  std::function<void(Version)> on_snapshot;  // what a client does then
 
   /// Tells the coordinator what the data plane has told.
   void ForwardEvents() {
@@ -54,6 +55,7 @@ class Daemon final : public LeaderLink, public AttemptRunner, public SessionNoti
     for (const auto& [id, bytes] : told.staged) coordinator.OnStaged(id, bytes);
     for (const auto& [id, status] : told.failed) coordinator.OnFailed(id, status);
     for (const AttemptId id : told.ended) coordinator.OnEnded(id);
+    for (const auto& [id, status] : told.snapshots) coordinator.OnSnapshot(id, status);
   }
 
   void Send(ToLeader message) override {
@@ -69,6 +71,8 @@ class Daemon final : public LeaderLink, public AttemptRunner, public SessionNoti
   void Go(AttemptId id) override { node.executor->Go(id); }
   void Abort(AttemptId id) override { node.executor->Abort(id); }
   void Finish(AttemptId id) override { node.executor->Finish(id); }
+  void TakeSnapshot(SnapshotWork work) override { node.executor->TakeSnapshot(work); }
+  void DropSnapshot(SnapshotId snapshot) override { node.executor->DropSnapshot(snapshot); }
   void NotifyGo(const SessionId& /*session*/,
                 Version /*version*/,
                 std::function<void()> accepted) override {
@@ -80,6 +84,9 @@ class Daemon final : public LeaderLink, public AttemptRunner, public SessionNoti
   void NotifyOutcome(const SessionId& /*session*/,
                      Version /*version*/,
                      bool /*committed*/) override {}
+  void NotifySnapshot(const SessionId& /*session*/, Version version, double /*seconds*/) override {
+    if (on_snapshot) on_snapshot(version);
+  }
   void CloseGone() override {}
 
  private:
@@ -101,12 +108,17 @@ class Deployment final : public PeerLinks {
   std::span<std::byte> source;
   std::span<std::byte> target;
 
+  /// What the trainer does when its snapshot is taken; it publishes one then.
+  void OnSnapshot(std::function<void(Version)> then) {
+    snapshot_ = true;
+    daemons_.front()->on_snapshot = std::move(then);
+  }
   /// Both call with version 1; what the test wants to do at the moment of their return.
   void Deliver(const std::function<void(const absl::Status&)>& published,
                const std::function<void(const absl::Status&)>& received) {
     int returned = 0;
     const auto deadline = timers_.Now() + std::chrono::seconds(10);
-    daemons_.front()->coordinator.Publish("trainer", Version(1), {}, deadline,
+    daemons_.front()->coordinator.Publish("trainer", Version(1), {{}, snapshot_}, deadline,
                                           [&](const PublishResult& result) {
                                             published(result.status);
                                             ++returned;
@@ -149,6 +161,9 @@ class Deployment final : public PeerLinks {
     opening.epoch = Epoch(1);
     auto [memory, region] = daemon.node.MakeMemory(buffer.bytes, where);
     opening.buffers.push_back({buffer.name, std::move(region), 0});
+    if (registration.layout.role == Role::kTrainer) {
+      opening.snapshots.emplace().push_back(Region::MapArena(buffer.bytes).value());
+    }
     opening.registration = std::move(registration);
     std::optional<absl::Status> joined;
     daemon.coordinator.OpenSession(
@@ -171,6 +186,7 @@ class Deployment final : public PeerLinks {
     });
   }
 
+  bool snapshot_ = false;
   ManualTimers timers_;
   MoveWorld world_;
   Queue queue_;
@@ -217,6 +233,28 @@ TEST_CASE("calls return when late copies are done, not queued, and memory is goo
       });
   reuse.get();
   REQUIRE(consume.get() == version);
+  REQUIRE(std::equal(version.begin(), version.end(), deployment.target.begin()));
+}
+
+TEST_CASE("memory that is written as soon as its snapshot is taken changes nothing of the version",
+          "[move][snapshot]") {
+  const Places places = AnyPlaces();
+  const bool one_node = GENERATE(false, true);
+  Deployment deployment(places, one_node, milliseconds(20));
+  std::mt19937_64 rng = TestRng(0);
+  FillRandom(rng, deployment.source);
+  const Bytes version(deployment.source.begin(), deployment.source.end());
+  bool taken = false;
+  deployment.OnSnapshot([&](Version of) {
+    taken = of == Version(1);
+    std::fill(deployment.source.begin(), deployment.source.end(), kSentinel);
+  });
+  const auto require = [&](const absl::Status& status) {
+    INFO(status.ToString());
+    REQUIRE(status.ok());
+    REQUIRE(taken);
+  };
+  deployment.Deliver(require, require);
   REQUIRE(std::equal(version.begin(), version.end(), deployment.target.begin()));
 }
 

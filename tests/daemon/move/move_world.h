@@ -37,12 +37,16 @@ class RecordedEvents final : public MoverEvents {
     failed.emplace_back(attempt, status);
   }
   void OnEnded(AttemptId attempt) override { ended.push_back(attempt); }
+  void OnSnapshot(SnapshotId snapshot, const absl::Status& status) override {
+    snapshots.emplace_back(snapshot, status);
+  }
 
   std::vector<AttemptId> prepared;
   std::vector<std::pair<AttemptId, BytesByPath>> staged;
   std::vector<std::pair<AttemptId, AttemptTimes>> measured;
   std::vector<std::pair<AttemptId, absl::Status>> failed;
   std::vector<AttemptId> ended;
+  std::vector<std::pair<SnapshotId, absl::Status>> snapshots;
 };
 
 /// Small figures, so that a few KiB make many chunks and want more slots than there are.

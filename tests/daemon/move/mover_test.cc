@@ -45,6 +45,9 @@ class AwaitedEvents final : public MoverEvents {
     Note("failed", attempt);
   }
   void OnEnded(AttemptId attempt) override { Note("ended", attempt); }
+  void OnSnapshot(SnapshotId snapshot, const absl::Status& status) override {
+    Note(status.ok() ? "snapshot" : "no snapshot", AttemptId(snapshot.value()));
+  }
 
   void Note(const std::string& what, AttemptId attempt) {
     const MutexLock lock(mu_);

@@ -30,10 +30,10 @@ class FakeCalls final : public SessionCalls {
   }
   void Publish(const SessionId& /*session*/,
                Version version,
-               const PublishOptions& options,
+               const PublishCall& call,
                Clock::time_point deadline,
                std::function<void(PublishResult)> done) override {
-    last_options = options;
+    last_call = call;
     last_deadline = deadline;
     publishes[version.value()] = std::move(done);
   }
@@ -71,7 +71,7 @@ class FakeCalls final : public SessionCalls {
   std::map<std::uint64_t, std::function<void(PublishResult)>> publishes;
   std::map<std::uint64_t, std::function<void(absl::StatusOr<Version>)>> waits;
   std::map<std::uint64_t, std::function<void(ReceiveResult)>> receives;
-  PublishOptions last_options;
+  PublishCall last_call;
   Clock::time_point last_deadline;
 };
 

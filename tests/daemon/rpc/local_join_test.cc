@@ -82,6 +82,54 @@ TEST_CASE("A buffer that no piece uses needs no memory", "[rpc][local]") {
               [&] { return fixture.calls().openings.begin()->second.buffers.size(); }) == 3);
 }
 
+TEST_CASE("A trainer that will publish snapshots gets memory for what its pieces lie in",
+          "[rpc][local][snapshot]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  JoiningWorker worker = JoiningWorker::Make(v1::TRAINER, "policy");
+  worker.join.set_snapshots(true);
+  v1::Param& local = *worker.layout.mutable_worker()->add_params();
+  local.set_name("rotary_cache");
+  local.add_shape(8);
+  local.set_dtype(v1::FP32);
+  local.set_local(true);
+  worker.join.set_layout_bytes(worker.layout.ByteSizeLong());
+  const auto reply = worker.Join(client);
+  REQUIRE(reply.has_value());
+  CAPTURE(reply->ShortDebugString());
+  REQUIRE(reply->status().code() == 0);
+  fixture.thread().Ask([&] {
+    const SessionOpening& opening = fixture.calls().openings.begin()->second;
+    REQUIRE(opening.snapshots.has_value());
+    REQUIRE(opening.snapshots->size() == opening.buffers.size());
+    for (std::size_t i = 0; i < opening.buffers.size(); ++i) {
+      const Region& snapshot = (*opening.snapshots)[i];
+      CHECK(snapshot.bytes() == opening.buffers[i].region.bytes());
+      CHECK(snapshot.access() == RegionAccess::kReadWrite);
+    }
+    CHECK(fixture.door().admission().memory_bytes() == 2 * 24);
+    return true;
+  });
+  client.HangUp();
+  REQUIRE(fixture.Empties());
+}
+
+TEST_CASE("Snapshots beyond the limit are refused before any memory is opened",
+          "[rpc][local][snapshot]") {
+  LocalDoorOptions options = DoorFixture::Defaults();
+  options.max_memory_bytes = 20;
+  DoorFixture fixture(std::move(options));
+  DoorClient client(fixture.path());
+  JoiningWorker worker = JoiningWorker::Make(v1::TRAINER, "policy");
+  worker.join.set_snapshots(true);
+  worker.Send(client);
+  const absl::Status refusal = test::RefusalOf(client);
+  REQUIRE(refusal.code() == absl::StatusCode::kResourceExhausted);
+  REQUIRE(refusal.message() ==
+          "snapshots of policy/0: limits.memory_bytes: 24 bytes wanted, 20 left of 20");
+  REQUIRE(fixture.Empties());
+}
+
 struct BadJoin {
   const char* name;
   std::function<void(JoiningWorker&)> spoil;
@@ -100,6 +148,9 @@ const std::vector<BadJoin>& BadJoins() {
        StatusCode::kInvalidArgument, "join.rank: 1, want 0..0"},
       {"negative rank", [](JoiningWorker& w) { w.join.set_rank(-1); }, StatusCode::kInvalidArgument,
        "join.rank: -1"},
+      {"snapshots of a rollout", [](JoiningWorker& w) { w.join.set_snapshots(true); },
+       StatusCode::kInvalidArgument,
+       "join.snapshots: engine0/0 is a rollout: only trainers publish"},
       {"world size 0", [](JoiningWorker& w) { w.join.set_world_size(0); },
        StatusCode::kInvalidArgument, "world_size: 0, want 1..65536"},
       {"a group that is no name", [](JoiningWorker& w) { w.join.set_group("a b"); },

@@ -42,8 +42,9 @@ TEST_CASE("A call is answered on its id, whatever the order", "[rpc][local]") {
   REQUIRE(client.Send(wait));
   REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().waits.contains(4); }));
   fixture.thread().Ask([&] {
-    CHECK(fixture.calls().last_options.label == "step; ?[31m30");  // one line
-    CHECK(fixture.calls().last_options.required_groups == std::set<std::string>{"engine0"});
+    CHECK(fixture.calls().last_call.options.label == "step; ?[31m30");  // one line
+    CHECK(fixture.calls().last_call.options.required_groups == std::set<std::string>{"engine0"});
+    CHECK_FALSE(fixture.calls().last_call.snapshot);
     fixture.calls().waits.at(4)(Version(5));
     PublishResult result;
     result.outcomes = {{"engine0", absl::OkStatus()}, {"engine1", absl::AbortedError("lost")}};
@@ -61,6 +62,33 @@ TEST_CASE("A call is answered on its id, whatever the order", "[rpc][local]") {
   REQUIRE(second->publish().bytes_sent() == 77);
   REQUIRE(second->publish().outcomes_size() == 2);
   REQUIRE(second->publish().outcomes(1).status().message() == "lost");
+}
+
+TEST_CASE("A client hears that its snapshot is taken before its call is answered",
+          "[rpc][local][snapshot]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  const std::string session = JoinAs(client, v1::TRAINER);
+  v1::ClientMessage publish = test::PublishOf(11, 3, 60'000);
+  publish.mutable_publish()->set_snapshot(true);
+  REQUIRE(client.Send(publish));
+  REQUIRE(fixture.thread().Becomes([&] { return fixture.calls().publishes.contains(3); }));
+  fixture.thread().Ask([&] {
+    CHECK(fixture.calls().last_call.snapshot);
+    fixture.door().NotifySnapshot(session, Version(3), 0.25);
+    fixture.door().NotifySnapshot("no such session", Version(3), 0.25);
+    PublishResult result;
+    result.snapshot_seconds = 0.25;
+    fixture.calls().publishes.at(3)(result);
+    return true;
+  });
+  const auto notice = client.Next();
+  REQUIRE(notice->id() == 0);
+  REQUIRE(notice->snapshot().version() == 3);
+  REQUIRE(notice->snapshot().copy_seconds() == 0.25);
+  const auto reply = client.Next();
+  REQUIRE(reply->id() == 11);
+  REQUIRE(reply->publish().snapshot_seconds() == 0.25);
 }
 
 TEST_CASE("A call's deadline is its timeout from its arrival", "[rpc][local]") {

@@ -58,6 +58,14 @@ class ClusterWorld::Node final : public LeaderLink, public AttemptRunner, public
   }
   void Abort(AttemptId id) override { End(id); }
   void Finish(AttemptId id) override { End(id); }
+  void TakeSnapshot(SnapshotWork work) override {
+    const bool fails = world_.Draw(100) < world_.chance_of_failure;
+    reports.emplace_back([this, id = work.id, fails] {
+      coordinator.OnSnapshot(
+          id, fails ? absl::ResourceExhaustedError("drawn to fail") : absl::OkStatus());
+    });
+  }
+  void DropSnapshot(SnapshotId /*snapshot*/) override {}
   void NotifyGo(const SessionId& /*session*/,
                 Version /*version*/,
                 std::function<void()> accepted) override {
@@ -69,6 +77,9 @@ class ClusterWorld::Node final : public LeaderLink, public AttemptRunner, public
   void NotifyOutcome(const SessionId& /*session*/,
                      Version /*version*/,
                      bool /*committed*/) override {}
+  void NotifySnapshot(const SessionId& /*session*/,
+                      Version /*version*/,
+                      double /*seconds*/) override {}
   void CloseGone() override {}
 
  private:
@@ -125,6 +136,9 @@ void ClusterWorld::Open(const std::string& node,
     absl::StatusOr<Region> region = Region::AllocateArena(4096);
     REQUIRE(region.ok());
     opening.buffers.push_back({buffer.name, *std::move(region), 0});
+    if (registration.layout.role == Role::kRollout) continue;
+    if (!opening.snapshots.has_value()) opening.snapshots.emplace();
+    opening.snapshots->push_back(Region::MapArena(buffer.bytes).value());
   }
   coordinator(node).OpenSession(std::move(opening), timers.Now() + std::chrono::seconds(5),
                                 std::move(done));

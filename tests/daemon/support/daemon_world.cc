@@ -20,6 +20,23 @@ std::function<void(Result)> Into(const std::shared_ptr<std::optional<Result>>& p
   };
 }
 
+SessionOpening OpeningOf(const SessionId& session,
+                         const Registration& registration,
+                         int world_size) {
+  SessionOpening opening;
+  opening.session = session;
+  opening.incarnation = Incarnation(5);
+  opening.world_size = world_size;
+  opening.epoch = Epoch(3);
+  opening.registration = registration;
+  for (const Buffer& buffer : registration.layout.buffers) {
+    absl::StatusOr<Region> region = Region::AllocateArena(4096);
+    REQUIRE(region.ok());
+    opening.buffers.push_back({buffer.name, *std::move(region), 64});
+  }
+  return opening;
+}
+
 }  // namespace
 
 DaemonWorld::DaemonWorld(const std::string& node)
@@ -33,21 +50,26 @@ std::shared_ptr<DaemonWorld::Opened> DaemonWorld::Open(const SessionId& session,
                                                        const Registration& registration,
                                                        int world_size,
                                                        const HeldBefore& held) {
-  SessionOpening opening;
-  opening.session = session;
-  opening.incarnation = Incarnation(5);
-  opening.world_size = world_size;
-  opening.epoch = Epoch(3);
+  SessionOpening opening = OpeningOf(session, registration, world_size);
   opening.held_version = held.version;
   opening.memory = held.memory;
   opening.attempt = held.attempt;
-  opening.registration = registration;
-  opening.released = on_released;
+  return Open(std::move(opening));
+}
+
+std::shared_ptr<DaemonWorld::Opened> DaemonWorld::OpenForSnapshots(const SessionId& session,
+                                                                   const Registration& registration,
+                                                                   int world_size) {
+  SessionOpening opening = OpeningOf(session, registration, world_size);
+  opening.snapshots.emplace();
   for (const Buffer& buffer : registration.layout.buffers) {
-    absl::StatusOr<Region> region = Region::AllocateArena(4096);
-    REQUIRE(region.ok());
-    opening.buffers.push_back({buffer.name, *std::move(region), 64});
+    opening.snapshots->push_back(Region::MapArena(buffer.bytes).value());
   }
+  return Open(std::move(opening));
+}
+
+std::shared_ptr<DaemonWorld::Opened> DaemonWorld::Open(SessionOpening opening) {
+  opening.released = on_released;
   auto opened = std::make_shared<Opened>();
   coordinator_.OpenSession(std::move(opening), In(std::chrono::seconds(5)),
                            [opened](const SessionOpened& answer) {
@@ -60,9 +82,10 @@ std::shared_ptr<DaemonWorld::Opened> DaemonWorld::Open(const SessionId& session,
 
 DaemonWorld::Pending<PublishResult> DaemonWorld::Publish(const SessionId& session,
                                                          std::uint64_t version,
-                                                         std::chrono::milliseconds deadline) {
+                                                         std::chrono::milliseconds deadline,
+                                                         bool snapshot) {
   auto pending = std::make_shared<std::optional<PublishResult>>();
-  coordinator_.Publish(session, Version(version), {"step", {"engine0"}}, In(deadline),
+  coordinator_.Publish(session, Version(version), {{"step", {"engine0"}}, snapshot}, In(deadline),
                        Into(pending));
   return pending;
 }
@@ -135,6 +158,20 @@ void DaemonWorld::Finish(AttemptId attempt) {
   if (ends) reports_.emplace_back([this, attempt] { coordinator_.OnEnded(attempt); });
 }
 
+void DaemonWorld::TakeSnapshot(SnapshotWork work) {
+  log.emplace_back("snapshot");
+  const SnapshotId id = work.id;
+  snapshots[id] = std::move(work);
+  if (copies) reports_.emplace_back([this, id] { coordinator_.OnSnapshot(id, absl::OkStatus()); });
+}
+
+void DaemonWorld::DropSnapshot(SnapshotId snapshot) {
+  log.emplace_back("drop");
+  if (!ends) return;
+  reports_.emplace_back(
+      [this, snapshot] { coordinator_.OnSnapshot(snapshot, absl::CancelledError("dropped")); });
+}
+
 void DaemonWorld::NotifyGo(const SessionId& session,
                            Version /*version*/,
                            std::function<void()> accepted) {
@@ -157,6 +194,14 @@ void DaemonWorld::NotifyStaged(const SessionId& session, Version version, Attemp
 
 void DaemonWorld::NotifyOutcome(const SessionId& session, Version version, bool committed) {
   outcomes[session] = {version, committed};
+}
+
+void DaemonWorld::NotifySnapshot(const SessionId& session, Version version, double /*seconds*/) {
+  log.push_back("taken " + session);
+  for (const ToLeader& message : sent_) {
+    REQUIRE_FALSE(std::holds_alternative<PublishVersion>(message));  // the client hears of it first
+  }
+  copied[session] = version;
 }
 
 void DaemonWorld::CloseGone() {

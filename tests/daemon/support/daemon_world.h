@@ -32,6 +32,7 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
   bool prepares = true;          // the mover
   bool stages = true;            // the mover
   bool ends = true;              // the mover
+  bool copies = true;            // the mover
   bool accepts_go = true;        // the clients
   std::set<SessionId> gone;      // of clients that have gone, which the door has not told
   std::vector<std::string> log;  // what mover and clients were asked, in order
@@ -41,6 +42,8 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
   bool unmaps = true;                           // the mover, when a region is removed
   std::vector<std::function<void()>> removals;  // else, to be called later
   std::vector<std::pair<SessionId, std::function<void()>>> notices;
+  std::map<SnapshotId, SnapshotWork> snapshots;            // that the mover was to take
+  std::map<SessionId, Version> copied;                     // what clients were told of these last
   std::map<SessionId, Version> staged;                     // what clients were told last
   std::map<SessionId, std::pair<Version, bool>> outcomes;  // likewise: version, committed
 
@@ -56,12 +59,22 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
                                const Registration& registration,
                                int world_size,
                                const HeldBefore& held = {});
+  /// Of a trainer that will publish snapshots.
+  std::shared_ptr<Opened> OpenForSnapshots(const SessionId& session,
+                                           const Registration& registration,
+                                           int world_size);
   /// Calls with a deadline of 10 s unless said otherwise; the result is set once.
   template <typename Result>
   using Pending = std::shared_ptr<std::optional<Result>>;
   Pending<PublishResult> Publish(const SessionId& session,
                                  std::uint64_t version,
-                                 std::chrono::milliseconds deadline = kDeadline);
+                                 std::chrono::milliseconds deadline = kDeadline,
+                                 bool snapshot = false);
+  Pending<PublishResult> PublishSnapshot(const SessionId& session,
+                                         std::uint64_t version,
+                                         std::chrono::milliseconds deadline = kDeadline) {
+    return Publish(session, version, deadline, true);
+  }
   Pending<ReceiveResult> Receive(const SessionId& session,
                                  std::uint64_t version,
                                  std::chrono::milliseconds deadline = kDeadline);
@@ -100,14 +113,18 @@ class DaemonWorld final : public LeaderLink, public AttemptRunner, public Sessio
   void Go(AttemptId attempt) override;
   void Abort(AttemptId attempt) override;
   void Finish(AttemptId attempt) override;
+  void TakeSnapshot(SnapshotWork work) override;
+  void DropSnapshot(SnapshotId snapshot) override;
   // SessionNotices
   void NotifyGo(const SessionId& session, Version version, std::function<void()> accepted) override;
   void NotifyStaged(const SessionId& session, Version version, AttemptId attempt) override;
   void NotifyOutcome(const SessionId& session, Version version, bool committed) override;
+  void NotifySnapshot(const SessionId& session, Version version, double seconds) override;
   void CloseGone() override;
 
  private:
   static constexpr std::chrono::milliseconds kDeadline{10'000};
+  std::shared_ptr<Opened> Open(SessionOpening opening);
   std::vector<ToLeader> sent_;
   std::deque<std::function<void()>> reports_;
   Coordinator coordinator_;
