@@ -46,14 +46,25 @@ Result<std::uint64_t> DrawIncarnation() {
   return drawn;
 }
 
+/// Whether `source` is a snapshot.
+Result<bool> TakeSource(wb_source source, const char* what) {
+  if (source == WB_SOURCE_IN_PLACE || source == WB_SOURCE_SNAPSHOT) {
+    return source == WB_SOURCE_SNAPSHOT;
+  }
+  return Invalid(std::string(what) + ": source is " + std::to_string(source) +
+                 ", want WB_SOURCE_IN_PLACE or WB_SOURCE_SNAPSHOT");
+}
+
 Result<WorkerIdentity> TakeIdentity(const wb_join_options& options, v1::Role role) {
+  const Result<bool> snapshots = TakeSource(options.source, "join");
+  if (!snapshots.ok()) return snapshots.error();
   if (options.rank == nullptr) {
     return Invalid("join of group " + Text(options.group) +
                    ": rank is required; a missing one is not taken for 0");
   }
   WorkerIdentity identity{Text(options.socket), Text(options.job), role,
                           Text(options.group),  *options.rank,     options.world_size,
-                          options.incarnation};
+                          options.incarnation,  *snapshots};
   if (identity.incarnation == 0) {
     const Result<std::uint64_t> drawn = DrawIncarnation();
     if (!drawn.ok()) return drawn.error();
@@ -91,6 +102,35 @@ Result<T> TakeOptions(const T* given, const char* name) {
   return TakeStruct(given, name);
 }
 
+Result<PublishWish> TakeWish(const wb_publish_options& options) {
+  if (options.required_groups == nullptr && options.required_group_count > 0) {
+    return Invalid("publish: required_groups is NULL, required_group_count is " +
+                   std::to_string(options.required_group_count));
+  }
+  const Result<bool> snapshot = TakeSource(options.source, "publish");
+  if (!snapshot.ok()) return snapshot.error();
+  PublishWish wish{Text(options.label), {}, *snapshot};
+  for (std::size_t i = 0; i < options.required_group_count; ++i) {
+    wish.required_groups.push_back(Text(options.required_groups[i]));
+  }
+  return wish;
+}
+
+wb_publish_report ReportOf(const v1::PublishReply& reply, double total_seconds) {
+  wb_publish_report report{};
+  report.version = reply.version();
+  report.bytes_sent = reply.bytes_sent();
+  report.wait_seconds = reply.wait_seconds();
+  report.move_seconds = reply.move_seconds();
+  report.total_seconds = total_seconds;
+  report.pack_seconds = reply.pack_seconds();
+  report.wire_seconds = reply.wire_seconds();
+  report.copy_seconds = reply.copy_seconds();
+  report.snapshot_seconds = reply.snapshot_seconds();
+  report.previous_message = "";
+  return report;
+}
+
 double SecondsSince(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
@@ -102,12 +142,15 @@ using wb::client::GiveStruct;
 using wb::client::Invalid;
 using wb::client::kDefaultCallTimeout;
 using wb::client::Milliseconds;
+using wb::client::PublishWish;
+using wb::client::ReportOf;
 using wb::client::Result;
 using wb::client::Run;
 using wb::client::SecondsSince;
 using wb::client::SteadyClock;
 using wb::client::TakeOptions;
 using wb::client::TakeTimeout;
+using wb::client::TakeWish;
 using wb::client::Text;
 namespace v1 = wb::v1;
 
@@ -164,21 +207,32 @@ wb_status wb_publish(wb_session* session,
     const Result<Milliseconds> timeout =
         TakeTimeout(taken->timeout_ms, "publish", kDefaultCallTimeout);
     if (!timeout.ok()) return timeout.error();
-    if (taken->required_groups == nullptr && taken->required_group_count > 0) {
-      return Invalid("publish: required_groups is NULL, required_group_count is " +
-                     std::to_string(taken->required_group_count));
-    }
-    std::vector<std::string> required;
-    for (std::size_t i = 0; i < taken->required_group_count; ++i) {
-      required.push_back(Text(taken->required_groups[i]));
-    }
-    const Result<v1::PublishReply> reply =
-        session->session.Publish(version, Text(taken->label), required, *timeout);
+    const Result<PublishWish> wish = TakeWish(*taken);
+    if (!wish.ok()) return wish.error();
+    const Result<v1::PublishReply> reply = session->session.Publish(version, *wish, *timeout);
     if (!reply.ok()) return reply.error();
-    GiveStruct(wb_publish_report{0, reply->version(), reply->bytes_sent(), reply->wait_seconds(),
-                                 reply->move_seconds(), SecondsSince(start), reply->pack_seconds(),
-                                 reply->wire_seconds(), reply->copy_seconds()},
-               report);
+    const wb::client::PastPublication& previous = session->session.previous();
+    wb_publish_report given = ReportOf(*reply, SecondsSince(start));
+    given.previous_version = previous.version;
+    given.previous_code = previous.code;
+    given.previous_message = previous.message.c_str();
+    GiveStruct(given, report);
+    return {};
+  });
+}
+
+wb_status wb_wait_published(wb_session* session,
+                            uint64_t version,
+                            int64_t timeout_ms,
+                            wb_publish_report* report) {
+  const SteadyClock::time_point start = SteadyClock::now();
+  return Run([&]() -> Result<void> {
+    if (session == nullptr) return Invalid("wait published: session is NULL");
+    const Result<Milliseconds> timeout = TakeTimeout(timeout_ms, "wait published");
+    if (!timeout.ok()) return timeout.error();
+    const Result<v1::PublishReply> reply = session->session.WaitPublished(version, *timeout);
+    if (!reply.ok()) return reply.error();
+    GiveStruct(ReportOf(*reply, SecondsSince(start)), report);
     return {};
   });
 }

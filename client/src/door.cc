@@ -29,7 +29,7 @@ Result<std::uint64_t> Door::Post(v1::ClientMessage message, int attachment, Dead
   return last_id_;
 }
 
-Result<v1::DaemonMessage> Door::Take(Deadline deadline) {
+Result<v1::DaemonMessage> Door::Until(Deadline deadline) {
   Result<std::string> packet = socket_.Receive(deadline);
   if (!packet.ok()) return packet.error();
   v1::DaemonMessage message;
@@ -43,20 +43,27 @@ Result<v1::DaemonMessage> Door::Take(Deadline deadline) {
 }
 
 Result<v1::DaemonMessage> Door::Arrived() {
-  return Take(SteadyClock::now());
+  return Until(SteadyClock::now());
 }
 
 Result<v1::DaemonMessage> Door::Next(Deadline deadline) {
-  return Take(deadline + kDaemonGrace);
+  return Until(deadline + kDaemonGrace);
 }
 
-bool Door::Alive(const std::function<void(const v1::DaemonMessage&)>& on_notice) {
+bool Door::Alive(const std::function<bool(const v1::DaemonMessage&)>& take) {
   while (true) {
     const Result<v1::DaemonMessage> message = Arrived();
     if (!message.ok()) return message.error().code == WB_DEADLINE_EXCEEDED;
-    if (message->id() != 0) return false;
-    on_notice(*message);
+    if (!take(*message)) return false;
   }
+}
+
+Error Unexpected(const v1::DaemonMessage& message, std::uint64_t id) {
+  return Error{WB_INTERNAL,
+               "its answer " + std::to_string(message.id()) + " (kind " +
+                   std::to_string(static_cast<int>(message.body_case())) +
+                   ") does not fit request " + std::to_string(id),
+               {}};
 }
 
 Error ErrorFromWire(const v1::Status& status) {

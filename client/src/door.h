@@ -22,10 +22,13 @@ class Door {
   Result<std::uint64_t> Post(v1::ClientMessage message, int attachment, Deadline deadline);
   /// The next message; waits kDaemonGrace longer than `deadline`.
   Result<v1::DaemonMessage> Next(Deadline deadline);
+  /// The next message; waits until `deadline`, and takes what has arrived also after it.
+  Result<v1::DaemonMessage> Until(Deadline deadline);
   /// The next message of those that have arrived; DEADLINE_EXCEEDED where none has.
   Result<v1::DaemonMessage> Arrived();
-  /// Whether the other end still holds its side. `on_notice` is shown what came between calls.
-  bool Alive(const std::function<void(const v1::DaemonMessage&)>& on_notice);
+  /// Whether the other end still holds its side. `take` is shown what came between calls, and says
+  /// whether that fits.
+  bool Alive(const std::function<bool(const v1::DaemonMessage&)>& take);
   /// The daemon's process; to be taken when the connection is given up.
   PeerProcess TakePeer() { return socket_.TakePeer(); }
   /// Of what was posted last; 0: nothing yet.
@@ -33,11 +36,13 @@ class Door {
 
  private:
   explicit Door(PacketSocket socket) : socket_(std::move(socket)) {}
-  Result<v1::DaemonMessage> Take(Deadline deadline);
 
   PacketSocket socket_;
   std::uint64_t last_id_ = 0;
 };
+
+/// Of an answer that does not fit request `id`.
+[[nodiscard]] Error Unexpected(const v1::DaemonMessage& message, std::uint64_t id);
 
 /// What the daemon said of a request that it did not grant.
 [[nodiscard]] Error ErrorFromWire(const v1::Status& status);

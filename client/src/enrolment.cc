@@ -100,6 +100,7 @@ v1::ClientMessage JoinMessage(const Enrolment& enrolment, const HeldMemory& held
   join.set_rank(identity.rank);
   join.set_world_size(identity.world_size);
   join.set_incarnation(identity.incarnation);
+  join.set_snapshots(identity.snapshots);
   join.set_held_version(held.version);
   join.set_memory(ToWire(held.state));
   join.set_attempt(held.attempt);

@@ -22,6 +22,7 @@ struct WorkerIdentity {
   std::int32_t rank = 0;
   std::int32_t world_size = 0;
   std::uint64_t incarnation = 0;  // of this process start
+  bool snapshots = false;         // it will publish some
 
   /// "engine0/1"
   std::string name() const { return group + "/" + std::to_string(rank); }

@@ -9,53 +9,9 @@
 namespace wb::client {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 1024;  // of labels and reasons
-
-/// In seconds.
-std::string Tenths(Milliseconds time) {
-  const auto ms = time.count();
-  return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100);
-}
-
-std::string Seconds(Milliseconds timeout) {
-  return Tenths(timeout) + " s";
-}
-
-Call CallOf(const std::string& verb, std::uint64_t version, Milliseconds timeout) {
-  return Call{verb + " of version " + std::to_string(version), version, timeout,
-              SteadyClock::now() + timeout};
-}
-
-Result<void> CheckVersion(const Call& call, std::uint64_t version) {
-  if (version >= 1) return {};
-  return Error{WB_INVALID_ARGUMENT, call.what + ": versions begin at 1", {}};
-}
-
 /// What to make of a notice when none is expected: nothing.
-Result<void> IgnoreNotice(const v1::DaemonMessage& /*notice*/) {
-  return {};
-}
-
-Error Unexpected(const v1::DaemonMessage& message, std::uint64_t id) {
-  return Error{WB_INTERNAL,
-               "its answer " + std::to_string(message.id()) + " (kind " +
-                   std::to_string(static_cast<int>(message.body_case())) +
-                   ") does not fit request " + std::to_string(id),
-               {}};
-}
-
-/// What `said` says already is not said again.
-std::string OutcomeText(const v1::GroupOutcome& outcome, const std::string& said) {
-  std::string text = outcome.group() + ": " + wb_status_name(outcome.status().code());
-  const std::string& message = outcome.status().message();
-  if (!message.empty() && message != said) text += ": " + message;
-  return text;
-}
-
-Result<void> CheckText(const std::string& what, const std::string& text) {
-  if (text.size() <= kMaxTextBytes) return CheckUtf8(what, text);
-  return Invalid(what + " has " + std::to_string(text.size()) + " bytes, want at most " +
-                 std::to_string(kMaxTextBytes));
+Result<bool> IgnoreNotice(const v1::DaemonMessage& /*notice*/) {
+  return false;
 }
 
 /// Whoever is at the daemon's socket, as the culprit of a call.
@@ -73,42 +29,6 @@ Error NamingDaemon(Error error, SteadyClock::time_point since) {
     error.details.push_back(DaemonDetail("LATE", "", waited));
   }
   return error;
-}
-
-Result<void> CheckPublish(const Call& call,
-                          const std::string& label,
-                          const std::vector<std::string>& required_groups) {
-  if (Result<void> fits = CheckVersion(call, call.version); !fits.ok()) return fits;
-  if (Result<void> text = CheckText(call.what + ": the label", label); !text.ok()) return text;
-  for (const std::string& group : required_groups) {
-    Result<void> text = CheckUtf8(call.what + ": a required group", group);
-    if (!text.ok()) return text;
-  }
-  return {};
-}
-
-v1::ClientMessage PublishRequest(std::uint64_t version,
-                                 const std::string& label,
-                                 const std::vector<std::string>& required_groups) {
-  v1::ClientMessage request;
-  request.mutable_publish()->set_version(version);
-  request.mutable_publish()->set_label(label);
-  for (const std::string& group : required_groups) {
-    request.mutable_publish()->add_required_groups(group);
-  }
-  return request;
-}
-
-/// Before anything is sent: what does not fit is no fault of the connection.
-Result<void> CheckSize(const Call& call, const v1::ClientMessage& request) {
-  constexpr std::size_t kEnvelopeBytes = 64;  // id and timeout, which Post adds
-  constexpr std::size_t kMost = kMaxPacketBytes - kEnvelopeBytes;
-  const std::size_t bytes = request.ByteSizeLong();
-  if (bytes <= kMost) return {};
-  return Error{WB_RESOURCE_EXHAUSTED,
-               call.what + ": the label and the required groups make a message of " +
-                   std::to_string(bytes) + " bytes, want at most " + std::to_string(kMost),
-               {}};
 }
 
 }  // namespace
@@ -164,7 +84,7 @@ Result<void> Session::Leave(const std::string& reason) {
   Result<v1::DaemonMessage> answer =
       posted.ok() ? door_->Next(now) : Result<v1::DaemonMessage>(posted.error());
   // It ends the connection when it has taken the reason.
-  while (answer.ok() && answer->id() == 0) answer = door_->Next(now);
+  while (answer.ok() && TakeUnasked(*answer)) answer = door_->Next(now);
   Disconnect();
   if (answer.ok()) return ErrorFromWire(answer->status());
   if (posted.ok() && answer.error().code == WB_UNAVAILABLE) return {};
@@ -172,14 +92,21 @@ Result<void> Session::Leave(const std::string& reason) {
 }
 
 void Session::Disconnect() {
+  if (publication_.has_value() && !publication_->end.has_value()) {
+    publication_->end =
+        Error{WB_UNAVAILABLE,
+              "daemon at " + enrolment_.identity.socket + " is lost before the end of " +
+                  publication_->call.what + ", whose outcome is unknown",
+              {DaemonDetail("GONE", node_, publication_->call.elapsed())}};
+  }
   door_.reset();
   id_.clear();
   node_.clear();
 }
 
 Result<void> Session::EnsureJoined(Deadline deadline) {
-  const auto on_notice = [this](const v1::DaemonMessage& notice) { TakeOutcome(notice); };
-  if (door_.has_value() && door_->Alive(on_notice)) return {};
+  const auto take = [this](const v1::DaemonMessage& message) { return TakeUnasked(message); };
+  if (door_.has_value() && door_->Alive(take)) return {};
   Disconnect();
   if (quarantine_.has_value() && quarantine_->DaemonEnded()) EndQuarantine();
   Result<void> joined = Rejoin(std::min(deadline, SteadyClock::now() + join_timeout_));
@@ -242,21 +169,28 @@ Error Session::Lose(const Error& why, const Call& call) {
   }
   return Error{why.code == WB_INTERNAL ? WB_INTERNAL : WB_UNAVAILABLE,
                daemon + " is lost in " + call.what + ": " + why.message,
-               {DaemonDetail("GONE", node, call.timeout - Remaining(call.deadline))}};
+               {DaemonDetail("GONE", node, call.elapsed())}};
+}
+
+Result<v1::DaemonMessage> Session::NextMessage(Deadline until) {
+  Result<v1::DaemonMessage> message = door_->Until(until);
+  if (message.ok() && message->id() == 0 && message->status().code() != WB_OK) {
+    return Error{WB_UNAVAILABLE, "it ended the session: " + message->status().message(), {}};
+  }
+  return message;
 }
 
 Result<v1::DaemonMessage> Session::Await(std::uint64_t id,
                                          Deadline deadline,
                                          const OnNotice& on_notice) {
   while (true) {
-    Result<v1::DaemonMessage> message = door_->Next(deadline);
+    Result<v1::DaemonMessage> message = NextMessage(deadline + kDaemonGrace);
     if (!message.ok()) return message;
-    if (message->id() == 0 && message->status().code() != WB_OK) {
-      return Error{WB_UNAVAILABLE, "it ended the session: " + message->status().message(), {}};
-    }
     if (message->id() == 0) {
       TakeOutcome(*message);
-      if (Result<void> taken = on_notice(*message); !taken.ok()) return taken.error();
+      const Result<bool> awaited = on_notice(*message);
+      if (!awaited.ok()) return awaited.error();
+      if (*awaited) return message;
       continue;
     }
     // GoAccepted has an id of its own, and is answered only if it is refused.
@@ -267,7 +201,8 @@ Result<v1::DaemonMessage> Session::Await(std::uint64_t id,
   }
 }
 
-/// One request and its answer. After an error the connection is gone; that the daemon did not
+/// One request and its answer, or the notice that `on_notice` says is all that the call waits for.
+/// After an error the connection is gone; that the daemon did not
 /// grant the request is an answer.
 Result<v1::DaemonMessage> Session::Exchange(v1::ClientMessage request,
                                             const Call& call,
@@ -277,49 +212,6 @@ Result<v1::DaemonMessage> Session::Exchange(v1::ClientMessage request,
   Result<v1::DaemonMessage> answer = Await(*id, call.deadline, on_notice);
   if (!answer.ok()) return Lose(answer.error(), call);
   return answer;
-}
-
-Result<v1::PublishReply> Session::Publish(std::uint64_t version,
-                                          const std::string& label,
-                                          const std::vector<std::string>& required_groups,
-                                          Milliseconds timeout) {
-  outcomes_.clear();
-  const Call call = CallOf("Publish", version, timeout);
-  if (Result<void> may = CheckCaller(v1::TRAINER, call.what); !may.ok()) return may.error();
-  if (Result<void> fits = CheckPublish(call, label, required_groups); !fits.ok()) {
-    return fits.error();
-  }
-  v1::ClientMessage request = PublishRequest(version, label, required_groups);
-  if (Result<void> fits = CheckSize(call, request); !fits.ok()) return fits.error();
-  if (Result<void> joined = EnsureJoined(call.deadline); !joined.ok()) return joined.error();
-  Result<v1::DaemonMessage> answer = Exchange(std::move(request), call, IgnoreNotice);
-  if (!answer.ok() || answer->status().code() != WB_INVALID_ARGUMENT) {
-    // A leader that comes later must know that the number may have been given out.
-    Hold(HeldMemory{WB_MEMORY_VALID, std::max(version, held_.version), 0});
-  }
-  if (!answer.ok()) {
-    Error failed = answer.error();
-    Isolate(call);
-    if (quarantine_.has_value()) failed.message += "; " + QuarantineText();
-    return failed;
-  }
-  return TakePublished(*answer, call);
-}
-
-Result<v1::PublishReply> Session::TakePublished(const v1::DaemonMessage& answer, const Call& call) {
-  const v1::PublishReply& reply = answer.publish();
-  outcomes_.assign(reply.outcomes().begin(), reply.outcomes().end());
-  if (answer.status().code() != WB_OK) {
-    Error failed = ErrorFromWire(answer.status());
-    for (const v1::GroupOutcome& outcome : outcomes_) {
-      failed.details.push_back(OutcomeText(outcome, failed.message));
-    }
-    return failed;
-  }
-  if (!answer.has_publish() || reply.version() != call.version) {
-    return Lose(Unexpected(answer, answer.id()), call);
-  }
-  return reply;
 }
 
 Result<std::uint64_t> Session::WaitForVersion(std::uint64_t at_least, Milliseconds timeout) {
@@ -350,7 +242,7 @@ Result<std::uint64_t> Session::AskForVersion(std::uint64_t at_least, const Call&
 Result<v1::ReceiveReply> Session::Receive(std::uint64_t version, Milliseconds timeout) {
   const Call call = CallOf("Receive", version, timeout);
   if (Result<void> may = CheckCaller(v1::ROLLOUT, call.what); !may.ok()) return may.error();
-  if (Result<void> fits = CheckVersion(call, version); !fits.ok()) return fits.error();
+  if (Result<void> fits = CheckVersion(call); !fits.ok()) return fits.error();
   Result<void> joined = EnsureJoined(call.deadline);
   if (!joined.ok()) return NotReceived(joined.error(), version, /*go=*/false);
   bool go = false;
@@ -389,16 +281,17 @@ Result<v1::ReceiveReply> Session::Land(std::uint64_t version, const Call& call, 
 }
 
 /// A notice for another version is late: its Receive has ended. What is not accepted is not
-/// written.
-Result<void> Session::OnLanding(const v1::DaemonMessage& notice, const Call& call, bool& go) {
+/// written. None of them ends the call.
+Result<bool> Session::OnLanding(const v1::DaemonMessage& notice, const Call& call, bool& go) {
   if (notice.has_go() && notice.go().version() == call.version) {
     go = true;
-    return AcceptGo(call.version, call.deadline);
+    const Result<void> accepted = AcceptGo(call.version, call.deadline);
+    if (!accepted.ok()) return accepted.error();
   }
   if (notice.has_staged() && notice.staged().version() == call.version && go) {
     Hold(HeldMemory{WB_MEMORY_IN_DOUBT, call.version, notice.staged().attempt()});
   }
-  return {};
+  return false;
 }
 
 void Session::TakeOutcome(const v1::DaemonMessage& notice) {

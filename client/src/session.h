@@ -10,18 +10,12 @@
 
 #include <sys/types.h>
 
+#include "client/src/call.h"
 #include "client/src/enrolment.h"
+#include "client/src/publication.h"
 #include "client/src/quarantine.h"
 
 namespace wb::client {
-
-/// A call in progress, as texts name it.
-struct Call {
-  std::string what;  // "Publish of version 7"
-  std::uint64_t version = 0;
-  Milliseconds timeout{0};
-  Deadline deadline;  // the daemon's; ours is kDaemonGrace later
-};
 
 /// HeldMemory as other threads see it.
 struct ShownMemory {
@@ -43,10 +37,12 @@ class Session {
  public:
   static Result<Session> Join(Enrolment enrolment, Milliseconds timeout);
 
+  /// From a snapshot: returns when that is taken, with no more than its version and time.
   Result<v1::PublishReply> Publish(std::uint64_t version,
-                                   const std::string& label,
-                                   const std::vector<std::string>& required_groups,
+                                   const PublishWish& wish,
                                    Milliseconds timeout);
+  /// How the last Publish from a snapshot ended. DEADLINE_EXCEEDED: it has not, within `timeout`.
+  Result<v1::PublishReply> WaitPublished(std::uint64_t version, Milliseconds timeout);
   Result<std::uint64_t> WaitForVersion(std::uint64_t at_least, Milliseconds timeout);
   Result<v1::ReceiveReply> Receive(std::uint64_t version, Milliseconds timeout);
 
@@ -57,14 +53,18 @@ class Session {
   /// What the memory holds. These two from any thread, at any time.
   wb_memory_state memory_state() const { return shown_->state.load(); }
   std::uint64_t held_version() const { return shown_->version.load(); }
-  /// Of the last Publish, failed or not.
+  /// Of the last Publish or WaitPublished, failed or not.
   const std::vector<v1::GroupOutcome>& outcomes() const { return outcomes_; }
+  /// Told with the last Publish that succeeded: how the one before, from a snapshot, ended, if
+  /// nobody had asked.
+  const PastPublication& previous() const { return previous_; }
   /// Both empty while the daemon is lost.
   const std::string& id() const { return id_; }
   const std::string& node() const { return node_; }
 
  private:
-  using OnNotice = std::function<Result<void>(const v1::DaemonMessage&)>;
+  /// Whether the notice is what the call waits for.
+  using OnNotice = std::function<Result<bool>(const v1::DaemonMessage&)>;
 
   Session(Enrolment enrolment, Milliseconds join_timeout);
 
@@ -74,11 +74,22 @@ class Session {
   Result<v1::DaemonMessage> Exchange(v1::ClientMessage request,
                                      const Call& call,
                                      const OnNotice& on_notice);
+  /// Waits until `until`; also an error when the daemon says that it has ended the session.
+  Result<v1::DaemonMessage> NextMessage(Deadline until);
   Result<v1::DaemonMessage> Await(std::uint64_t id, Deadline deadline, const OnNotice& on_notice);
   Result<std::uint64_t> AskForVersion(std::uint64_t at_least, const Call& call);
-  Result<v1::PublishReply> TakePublished(const v1::DaemonMessage& answer, const Call& call);
+  v1::PublishReply BeginPublication(const v1::DaemonMessage& notice, const Call& call);
+  Result<v1::PublishReply> TakePublished(const v1::DaemonMessage& answer,
+                                         const Call& call,
+                                         const PublishWish& wish);
+  void TellPrevious();
+  /// False when the one in progress, if there is one, has not ended by `deadline`.
+  bool AwaitPublication(Deadline deadline);
+  Error StillMoving(const Call& call) const;
+  /// Takes what comes while no answer is awaited; false for what does not fit.
+  bool TakeUnasked(const v1::DaemonMessage& message);
   Result<v1::ReceiveReply> Land(std::uint64_t version, const Call& call, bool& go);
-  Result<void> OnLanding(const v1::DaemonMessage& notice, const Call& call, bool& go);
+  Result<bool> OnLanding(const v1::DaemonMessage& notice, const Call& call, bool& go);
   Result<void> AcceptGo(std::uint64_t version, Deadline deadline);
   void TakeOutcome(const v1::DaemonMessage& notice);
   Error Lose(const Error& why, const Call& call);
@@ -98,6 +109,8 @@ class Session {
   HeldMemory held_;  // changed by Hold alone
   std::unique_ptr<ShownMemory> shown_ = std::make_unique<ShownMemory>();
   std::vector<v1::GroupOutcome> outcomes_;
+  std::optional<Publication> publication_;  // the last from a snapshot
+  PastPublication previous_;
   std::optional<Door> door_;
   std::string id_;
   std::string node_;

@@ -17,7 +17,7 @@
 //     if (version.ok()) { pause(); rollout->Receive(*version, {}); resume(); }
 //   }
 //
-// Not there yet: Rollout::Stage, Commit and Revert (shadow landing), snapshots at the source.
+// Not there yet: Rollout::Stage, Commit and Revert (shadow landing).
 #pragma once
 
 #include <chrono>
@@ -318,6 +318,12 @@ class Layout {
   std::unique_ptr<wb_layout, Destroy> handle_;
 };
 
+/// Where the deliveries of a version are read from, and so for how long its trainer waits.
+enum class Source : std::int32_t {
+  kInPlace = WB_SOURCE_IN_PLACE,   // the trainer's memory: until every delivery has ended
+  kSnapshot = WB_SOURCE_SNAPSHOT,  // a copy in the daemon's memory: until that is made
+};
+
 struct JoinOptions {
   std::string socket;  // the daemon's worker.sock
   std::string job;
@@ -326,6 +332,8 @@ struct JoinOptions {
   std::int32_t world_size = 0;       // required: ranks of the group
   std::uint64_t incarnation = 0;     // of this process start; 0: drawn by the library
   std::chrono::milliseconds timeout{30'000};  // for the whole of Join
+  /// Of a trainer. kSnapshot: the daemon takes memory for a copy of it, and Publish may use either.
+  Source source = Source::kInPlace;
 };
 
 /// What a worker's memory holds, as the library, which alone knows it, tells.
@@ -342,6 +350,15 @@ struct PublishOptions {
   /// Rollout groups without which the publish fails, the same at all ranks; empty: all that take
   /// part.
   std::vector<std::string> required_groups = {};
+  /// kSnapshot: only where JoinOptions said so.
+  Source source = Source::kInPlace;
+};
+
+/// How a version ended that was published from a snapshot, if nobody has asked WaitPublished.
+struct PreviousPublication {
+  std::uint64_t version = 0;  // 0: nothing to tell
+  wb_status code = WB_OK;
+  std::string message;
 };
 
 struct GroupOutcome {
@@ -359,9 +376,11 @@ struct PublishReport {
   std::vector<GroupOutcome> outcomes;
   // Where move_seconds went: for each phase the seconds in which at least one of this worker's
   // chunks was in it, in the delivery in which it took longest. Phases overlap.
-  double pack_seconds = 0;  // gathered from strided memory, or summed for their checksum
-  double wire_seconds = 0;  // on their way to another daemon
-  double copy_seconds = 0;  // copied inside the daemon: it serves both ends
+  double pack_seconds = 0;       // gathered from strided memory, or summed for their checksum
+  double wire_seconds = 0;       // on their way to another daemon
+  double copy_seconds = 0;       // copied inside the daemon: it serves both ends
+  double snapshot_seconds = 0;   // until the snapshot was taken; 0: in place
+  PreviousPublication previous;  // of Publish
 };
 
 struct ReceiveOptions {
@@ -392,6 +411,22 @@ struct DestroySession {
 };
 using SessionHandle = std::unique_ptr<wb_session, DestroySession>;
 
+inline PublishReport ReportOf(const wb_publish_report& report, std::vector<GroupOutcome> outcomes) {
+  const char* const message = report.previous_message;  // NULL of an older library
+  return PublishReport{
+      report.version,
+      report.bytes_sent,
+      report.wait_seconds,
+      report.move_seconds,
+      report.total_seconds,
+      std::move(outcomes),
+      report.pack_seconds,
+      report.wire_seconds,
+      report.copy_seconds,
+      report.snapshot_seconds,
+      {report.previous_version, report.previous_code, message != nullptr ? message : ""}};
+}
+
 /// `join` is wb_join_trainer or wb_join_rollout.
 template <typename Join>
 Result<SessionHandle> OpenSession(Join join, const JoinOptions& options, const Layout& layout) {
@@ -404,6 +439,7 @@ Result<SessionHandle> OpenSession(Join join, const JoinOptions& options, const L
   raw.world_size = options.world_size;
   raw.incarnation = options.incarnation;
   raw.timeout_ms = TimeoutMs(options.timeout);
+  raw.source = static_cast<wb_source>(options.source);
   wb_session* handle = nullptr;
   if (join(&raw, layout.handle(), &handle) != WB_OK) return LastError();
   return SessionHandle(handle);
@@ -427,6 +463,11 @@ class Trainer {
   /// must not be written until this returns. OK: every required rollout group holds the version
   /// (by default all that took part); otherwise the first culprit's error, with each group's
   /// outcome in its details.
+  ///
+  /// From a snapshot it returns when the daemon has copied the memory, and the version moves by
+  /// itself; WaitPublished tells how it ends, or else the next Publish that succeeds, which waits
+  /// for that first. The timeout is the whole publication's. This object's end fails what is not
+  /// staged yet.
   Result<PublishReport> Publish(std::uint64_t version, const PublishOptions& options) {
     wb_publish_options raw{};
     raw.struct_size = sizeof(raw);
@@ -436,12 +477,22 @@ class Trainer {
     for (const std::string& group : options.required_groups) required.push_back(group.c_str());
     raw.required_groups = required.data();
     raw.required_group_count = required.size();
+    raw.source = static_cast<wb_source>(options.source);
     wb_publish_report report{};
     report.struct_size = sizeof(report);
     if (wb_publish(session_.get(), version, &raw, &report) != WB_OK) return LastError();
-    return PublishReport{report.version,      report.bytes_sent,    report.wait_seconds,
-                         report.move_seconds, report.total_seconds, LastOutcomes(),
-                         report.pack_seconds, report.wire_seconds,  report.copy_seconds};
+    return internal::ReportOf(report, LastOutcomes());
+  }
+
+  /// What Publish of `version`, the last from a snapshot, would have returned in place. Waits for
+  /// its end at most `timeout` (0: not at all): then DEADLINE_EXCEEDED, which changes nothing.
+  Result<PublishReport> WaitPublished(std::uint64_t version, std::chrono::milliseconds timeout) {
+    wb_publish_report report{};
+    report.struct_size = sizeof(report);
+    if (wb_wait_published(session_.get(), version, timeout.count(), &report) != WB_OK) {
+      return LastError();
+    }
+    return internal::ReportOf(report, LastOutcomes());
   }
 
   /// Ends the session and says why this worker cannot go on: the others' errors and the logs say
@@ -450,7 +501,7 @@ class Trainer {
     return ToResult(wb_session_leave(session_.get(), reason.c_str()));
   }
 
-  /// How each rollout group fared in the last Publish, failed or not.
+  /// How each rollout group fared in the last Publish or WaitPublished, failed or not.
   std::vector<GroupOutcome> LastOutcomes() const {
     std::vector<GroupOutcome> outcomes;
     for (std::size_t i = 0; i < wb_publish_outcome_count(session_.get()); ++i) {

@@ -26,7 +26,7 @@
  *    returns WB_FAILED_PRECONDITION; destroying it there is allowed and leaves the parent's session
  *    alone. A child that wants a session joins for itself.
  *
- * Not there yet: shadow landing (Stage, Commit, Revert), snapshots at the source, device memory.
+ * Not there yet: shadow landing (Stage, Commit, Revert), device memory.
  */
 /* NOLINTBEGIN: C, and named as C libraries are. */
 #ifndef WEIGHTBRIDGE_WEIGHTBRIDGE_H_
@@ -209,6 +209,16 @@ WB_API wb_status wb_layout_set_shared_buffer(wb_layout* layout,
 
 /* ------------------------------------------------------------------------------ sessions --- */
 
+/* Where the deliveries of a version are read from, and so for how long its trainer waits. */
+typedef int32_t wb_source;
+enum {
+  /* The trainer's memory: it may be written again when every delivery has ended. */
+  WB_SOURCE_IN_PLACE = 0,
+  /* A copy in the daemon's: the memory may be written again when that is made. It takes as many
+   * bytes of the daemon as the trainer's buffers have that pieces lie in, from join on. */
+  WB_SOURCE_SNAPSHOT = 1
+};
+
 typedef struct wb_join_options {
   size_t struct_size;
   const char* socket; /* the daemon's worker.sock */
@@ -218,6 +228,9 @@ typedef struct wb_join_options {
   int32_t world_size;   /* ranks of the group */
   uint64_t incarnation; /* random number of this process start; 0: drawn by the library */
   int64_t timeout_ms;   /* for the whole of join; 0: 30 s */
+  /* Of a trainer. WB_SOURCE_SNAPSHOT: wb_publish may use either; refused with
+   * WB_RESOURCE_EXHAUSTED where the copy is beyond limits.memory_bytes of the daemon. */
+  wb_source source;
 } wb_join_options;
 
 /* A worker's connection to its daemon: its lease. When it ends, everything of the worker is
@@ -276,6 +289,7 @@ typedef struct wb_publish_options {
    * all that take part. At most 1024, and with the label 64 KiB in all. */
   const char* const* required_groups;
   size_t required_group_count;
+  wb_source source; /* WB_SOURCE_SNAPSHOT only if joined so (WB_FAILED_PRECONDITION) */
 } wb_publish_options;
 
 typedef struct wb_publish_report {
@@ -287,9 +301,16 @@ typedef struct wb_publish_report {
   double total_seconds; /* inside this call: the worker's stall */
   /* Where move_seconds went: for each phase the seconds in which at least one of this worker's
    * chunks was in it, in the delivery in which it took longest. Phases overlap. */
-  double pack_seconds; /* gathered from strided memory, or summed for their checksum */
-  double wire_seconds; /* on their way to another daemon */
-  double copy_seconds; /* copied inside the daemon: it serves both ends */
+  double pack_seconds;     /* gathered from strided memory, or summed for their checksum */
+  double wire_seconds;     /* on their way to another daemon */
+  double copy_seconds;     /* copied inside the daemon: it serves both ends */
+  double snapshot_seconds; /* until the snapshot was taken; 0: in place */
+  /* Of wb_publish: how the version before ended that was published from a snapshot, if nobody has
+   * asked wb_wait_published; version 0: nothing to tell. The text holds until the next wb_publish
+   * of the session. */
+  uint64_t previous_version;
+  wb_status previous_code;
+  const char* previous_message;
 } wb_publish_report;
 
 /* Offers the memory as version `version`. All ranks of the trainer group name the same version, a
@@ -302,11 +323,30 @@ typedef struct wb_publish_report {
  * the version number is spent. A required group that is not there is waited for as long, and then
  * named (WB_FAILED_PRECONDITION). options and report may be NULL. An error with "may still be read"
  * means that the daemon did not answer and is not known to have ended: until the next call has
- * joined again, the memory is not to be written. */
+ * joined again, the memory is not to be written.
+ *
+ * From a snapshot it returns as soon as the daemon has copied the memory, which may be written from
+ * then on, and the version moves by itself: of the report only version, snapshot_seconds,
+ * total_seconds and previous are known. How it ends is told by wb_wait_published, or by the report
+ * of the next wb_publish that succeeds. That one waits for the end first, for a session has one
+ * snapshot: WB_DEADLINE_EXCEEDED, if it does not come in time. timeout_ms is of the whole
+ * publication. An error means, as ever, that the version is not published, and what it says of the
+ * memory is as above. The end of the session, or of its process, fails every delivery that is not
+ * staged yet. */
 WB_API wb_status wb_publish(wb_session* session,
                             uint64_t version,
                             const wb_publish_options* options,
                             wb_publish_report* report);
+
+/* How the version ended that was published last from a snapshot: what wb_publish would have
+ * returned and reported in place (total_seconds: inside this call). It waits for that at most
+ * timeout_ms (0: does not wait); then WB_DEADLINE_EXCEEDED, which changes nothing. WB_UNAVAILABLE
+ * with "outcome is unknown": the daemon is lost. WB_FAILED_PRECONDITION: another version was
+ * published last from a snapshot, or none. */
+WB_API wb_status wb_wait_published(wb_session* session,
+                                   uint64_t version,
+                                   int64_t timeout_ms,
+                                   wb_publish_report* report);
 
 typedef struct wb_group_outcome {
   const char* group;
@@ -314,8 +354,8 @@ typedef struct wb_group_outcome {
   const char* message;
 } wb_group_outcome;
 
-/* How each rollout group fared in the last wb_publish of this session, failed or not. The strings
- * hold until the next wb_publish. */
+/* How each rollout group fared in the last wb_publish or wb_wait_published of this session, failed
+ * or not; none is known when a snapshot is published. The strings hold until the next of these. */
 WB_API size_t wb_publish_outcome_count(const wb_session* session);
 WB_API wb_status wb_publish_outcome(const wb_session* session,
                                     size_t index,
