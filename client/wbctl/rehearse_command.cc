@@ -153,6 +153,10 @@ void AddRehearseCommand(CLI::App& app, ExitCode& exit) {
       {"tcp", "tcp"}, {"shm", "shm"}, {"auto", "auto"}};
   AddChoice(*command, "--transport", transports, rehearsal.transport,
             "between daemons; auto: shm on one host, as here, and tcp otherwise");
+  const std::map<std::string, bool> sources{{"in_place", false}, {"snapshot", true}};
+  AddChoice(*command, "--source", sources, rehearsal.snapshot,
+            "what trainers wait for: the deliveries, or a copy of their memory, which they then "
+            "overwrite at once");
   command->add_option("--timeout", options->timeout_s, "seconds that any one step may take")
       ->check(CLI::Range(1, 86'400));
   command->add_flag("--keep", rehearsal.keep, "keep the folder with configurations and logs");

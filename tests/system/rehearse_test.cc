@@ -387,15 +387,18 @@ std::filesystem::path OnOneNode(const TempFolder& scratch, const std::filesystem
 /// A rehearsal that must pass, with all bytes between nodes brought by `path`; its dumps.
 std::map<std::string, std::string> RehearseBy(const std::string& path,
                                               const std::string& transport,
-                                              const std::filesystem::path& file) {
+                                              const std::filesystem::path& file,
+                                              const std::string& source = "in_place") {
   const Planned planned = PlanOf(file);
   const Plan& plan = planned.plan;
   const TempFolder scratch;
-  const WbctlResult result = Wbctl({"rehearse", file.string(), "-o", "json", "--transport",
-                                    transport, "--dump", scratch.File("dump").string()});
-  CAPTURE(path, transport, result.err);
+  const WbctlResult result =
+      Wbctl({"rehearse", file.string(), "-o", "json", "--transport", transport, "--dump",
+             scratch.File("dump").string(), "--source", source});
+  CAPTURE(path, transport, source, result.err);
   REQUIRE(result.exit_code == 0);
   const json out = json::parse(result.out);
+  REQUIRE(out["source"] == source);
   REQUIRE(out["versions"].size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     const json& version = out["versions"][i];
@@ -441,6 +444,7 @@ TEST_CASE("layout files land in equal bytes by every path, all verified and coun
   REQUIRE_FALSE(dumps.empty());
   REQUIRE((RehearseBy("shm", shm, file) == dumps));  // auto: all daemons are on this host
   REQUIRE((RehearseBy("local", "tcp", OnOneNode(scratch, file)) == dumps));
+  REQUIRE((RehearseBy("tcp", "tcp", file, "snapshot") == dumps));
 }
 
 TEST_CASE("a checkpoint comes out of the rollouts byte for byte", "[system]") {
@@ -448,10 +452,11 @@ TEST_CASE("a checkpoint comes out of the rollouts byte for byte", "[system]") {
   const auto checkpoint = scratch.Write("m.safetensors", SmallModel('a'));
   const auto layout = LayoutOf(scratch, checkpoint);
   const auto out = scratch.File("out.safetensors");
-  const std::string versions = GENERATE("1", "3");
+  const auto [versions, source] = GENERATE(
+      table<std::string, std::string>({{"1", "in_place"}, {"3", "in_place"}, {"3", "snapshot"}}));
   const WbctlResult result =
       Wbctl({"rehearse", layout.string(), "--checkpoint", checkpoint.string(), "--export",
-             out.string(), "--versions", versions});
+             out.string(), "--versions", versions, "--source", source});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   REQUIRE_THAT(result.out, Catch::Contains("exported"));

@@ -70,7 +70,8 @@ std::string ToJson(const WorkerSpec& spec) {
                        {"fill", kFillNames.at(static_cast<std::size_t>(spec.fill))},
                        {"checkpoint", spec.checkpoint},
                        {"ties", spec.ties},
-                       {"flip", spec.flip}});
+                       {"flip", spec.flip},
+                       {"snapshot", spec.snapshot}});
 }
 
 std::string ToJson(const Order& order) {
@@ -98,7 +99,8 @@ absl::StatusOr<WorkerSpec> WorkerSpecFromJson(const std::string& text) {
                       .fill = static_cast<Fill>(NumberOf(kFillNames, json.at("fill"))),
                       .checkpoint = json.at("checkpoint"),
                       .ties = json.at("ties"),
-                      .flip = json.at("flip")};
+                      .flip = json.at("flip"),
+                      .snapshot = json.at("snapshot")};
   });
 }
 

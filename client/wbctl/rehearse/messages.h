@@ -22,13 +22,14 @@ struct WorkerSpec {
   std::string checkpoint;                   // path; empty: none
   std::map<std::string, std::string> ties;  // tensor -> the one whose contents it holds
   bool flip = false;                        // spoil one bit, to prove that the check sees it
+  bool snapshot = false;  // trainers publish from one, and write the next version meanwhile
 };
 
 /// The steps of a rehearsal. All workers take a step before any takes the next.
 enum class Step : std::uint8_t {
   kJoin,     // not ordered: what every worker does first
   kPrepare,  // trainers fill their elements, rollouts blank theirs
-  kMove,     // trainers publish, rollouts receive
+  kMove,     // trainers publish, rollouts receive; all wait for the end
   kCheck,    // every byte is compared
   kDump,     // rollouts write their params to the folder `paths[0]`
   kExport,   // rollouts write their elements into the checkpoint's copies `paths`

@@ -50,17 +50,21 @@ absl::StatusOr<std::uint64_t> BufferBytes(const Layout& layout) {
   return bytes;
 }
 
-/// All buffers of all workers must fit this machine: better said now than by the kernel's killer.
-absl::Status CheckMemory(const Job& job) {
+/// All buffers of all workers must fit this machine, and their snapshots: better said now than by
+/// the kernel's killer.
+absl::Status CheckMemory(const Job& job, bool snapshot) {
   std::uint64_t bytes = 0;
   for (const Layout& layout : job.layouts) {
     WB_ASSIGN_OR_RETURN(const std::uint64_t more, BufferBytes(layout));
     WB_ASSIGN_OR_RETURN(bytes, CheckedAdd(bytes, more));
+    if (!snapshot || layout.role != Role::kTrainer) continue;
+    WB_ASSIGN_OR_RETURN(bytes, CheckedAdd(bytes, more));
   }
   const std::optional<std::uint64_t> available = AvailableMemory();
   if (!available || bytes <= *available) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the workers' buffers have ", bytes, " bytes, this machine has ", *available, " available"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the workers' buffers", snapshot ? " and snapshots" : "", " have ", bytes,
+                   " bytes, this machine has ", *available, " available"));
 }
 
 /// Each param needs a file name of its own, of at most NAME_MAX bytes; `owners` has those so far.
@@ -116,6 +120,7 @@ WorkerSpec CommonSpec(const Job& job, const RehearsalOptions& options) {
   spec.fill = options.fill;
   if (!options.checkpoint.empty()) spec.checkpoint = fs::absolute(options.checkpoint).string();
   spec.ties = SameStorageNames(job);
+  spec.snapshot = options.snapshot;
   return spec;
 }
 
@@ -224,6 +229,7 @@ absl::Status RunSteps(Cluster& cluster,
                       const RehearsalInput& input,
                       const RehearsalOptions& options,
                       RehearsalResult& result) {
+  result.source = options.snapshot ? "snapshot" : "in_place";
   result.daemon_pids = cluster.daemon_pids();
   result.worker_pids = cluster.worker_pids();
   WB_RETURN_IF_ERROR(RunVersions(cluster, input, options, result));
@@ -244,7 +250,7 @@ absl::Status RunSteps(Cluster& cluster,
 absl::Status Rehearse(const RehearsalInput& input,
                       const RehearsalOptions& options,
                       RehearsalResult& result) {
-  WB_RETURN_IF_ERROR(CheckMemory(input.job.job));
+  WB_RETURN_IF_ERROR(CheckMemory(input.job.job, options.snapshot));
   WB_RETURN_IF_ERROR(PrepareOutputs(input, options));
   // Declared in this order: the processes end first, then their folder goes, and only then may a
   // signal end this process.

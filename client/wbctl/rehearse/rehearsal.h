@@ -21,6 +21,7 @@ struct RehearsalOptions {
   std::uint64_t versions = 3;
   std::uint64_t first_version = 1;
   std::string transport = "tcp";
+  bool snapshot = false;                       // at the source; else in place
   std::filesystem::path checkpoint;            // empty: none
   std::filesystem::path export_to;             // empty: no export
   std::filesystem::path dump;                  // empty: no dump

@@ -73,6 +73,7 @@ std::string ToJson(const RehearsalResult& result) {
     }
   }
   const Json json{{"versions", std::move(versions)},
+                  {"source", result.source},
                   {"processes", {{"daemons", result.daemon_pids}, {"workers", result.worker_pids}}},
                   {"mismatches", std::move(mismatches)},
                   {"export_differences", result.export_differences}};

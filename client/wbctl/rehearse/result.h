@@ -42,6 +42,7 @@ struct WorkerMismatches {
 
 /// What a rehearsal came to.
 struct RehearsalResult {
+  std::string source;  // "in_place", "snapshot"
   std::vector<VersionResult> versions;
   std::vector<pid_t> daemon_pids;
   std::vector<pid_t> worker_pids;

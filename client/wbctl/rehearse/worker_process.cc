@@ -92,11 +92,19 @@ class RehearsalWorker {
         registration_(std::move(registration)) {}
   absl::Status Allocate();
   bool trainer() const { return registration_.layout.role == Role::kTrainer; }
+  weightbridge::Source source() const {
+    return spec_.snapshot ? weightbridge::Source::kSnapshot : weightbridge::Source::kInPlace;
+  }
+  /// What the memory holds after the move of `version`.
+  std::uint64_t VersionAfter(std::uint64_t version) const {
+    return trainer() && spec_.snapshot ? version + 1 : version;
+  }
   /// Calls `use` with what the elements hold in a version.
   void WithContents(std::uint64_t version, const std::function<void(const Contents&)>& use) const;
 
   absl::Status Prepare(std::uint64_t version);
   absl::Status Move(std::uint64_t version);
+  absl::Status Publish(std::uint64_t version);
   absl::Status Dump(const fs::path& folder) const;
   absl::Status Export(const fs::path& copy) const;
 
@@ -106,6 +114,7 @@ class RehearsalWorker {
   std::optional<Checkpoint> checkpoint_;
   std::vector<weightbridge::SharedBuffer> buffers_;
   std::optional<WorkerMemory> memory_;
+  std::uint64_t filled_ = 0;  // the version that a trainer's memory holds
   // The sessions end before the memory goes.
   std::optional<weightbridge::Trainer> as_trainer_;
   std::optional<weightbridge::Rollout> as_rollout_;
@@ -161,6 +170,7 @@ absl::Status RehearsalWorker::Join() {
   options.world_size = spec_.world_size;
   options.timeout = timeout();
   if (trainer()) {
+    options.source = source();
     weightbridge::Result<weightbridge::Trainer> joined =
         weightbridge::Trainer::Join(options, *layout);
     if (!joined.ok()) return ToStatus(joined.error());
@@ -190,6 +200,9 @@ absl::Status RehearsalWorker::Prepare(std::uint64_t version) {
     memory_->Blank();
     return absl::OkStatus();
   }
+  if (std::exchange(filled_, version) == version) return absl::OkStatus();
+  // Every byte changes, also where the contents of all versions are the same.
+  memory_->Blank();
   CheckResult check;
   WithContents(version, [&](const Contents& contents) {
     memory_->Write(contents);
@@ -204,14 +217,22 @@ absl::Status RehearsalWorker::Prepare(std::uint64_t version) {
   return absl::OkStatus();
 }
 
+/// From a snapshot the memory is written as soon as it may be: what then arrives is checked.
+absl::Status RehearsalWorker::Publish(std::uint64_t version) {
+  weightbridge::PublishOptions options;
+  options.label = absl::StrCat("rehearsal ", version);
+  options.timeout = timeout();
+  options.source = source();
+  const auto published = as_trainer_->Publish(version, options);
+  if (!published.ok()) return ToStatus(published.error());
+  if (!spec_.snapshot) return absl::OkStatus();
+  WB_RETURN_IF_ERROR(Prepare(version + 1));
+  const auto over = as_trainer_->WaitPublished(version, timeout());
+  return over.ok() ? absl::OkStatus() : ToStatus(over.error());
+}
+
 absl::Status RehearsalWorker::Move(std::uint64_t version) {
-  if (trainer()) {
-    weightbridge::PublishOptions options;
-    options.label = absl::StrCat("rehearsal ", version);
-    options.timeout = timeout();
-    const auto published = as_trainer_->Publish(version, options);
-    return published.ok() ? absl::OkStatus() : ToStatus(published.error());
-  }
+  if (trainer()) return Publish(version);
   const auto offered = as_rollout_->WaitForVersion(version, timeout());
   if (!offered.ok()) return ToStatus(offered.error());
   weightbridge::ReceiveOptions options;
@@ -249,7 +270,7 @@ absl::Status RehearsalWorker::Take(const Order& order, CheckResult& check) {
     case Step::kMove:
       return Move(order.version);
     case Step::kCheck:
-      WithContents(order.version,
+      WithContents(VersionAfter(order.version),
                    [&](const Contents& contents) { check = memory_->Check(contents); });
       return absl::OkStatus();
     case Step::kDump:

@@ -219,11 +219,13 @@ TEST_CASE("orders, reports and specs survive their JSON", "[wbctl]") {
                         .fill = Fill::kIndex,
                         .checkpoint = "c",
                         .ties = {{"a", "b"}},
-                        .flip = true};
+                        .flip = true,
+                        .snapshot = true};
   const auto spec_back = WorkerSpecFromJson(ToJson(spec));
   REQUIRE(spec_back.ok());
   REQUIRE(spec_back->ties == spec.ties);
   REQUIRE(spec_back->fill == Fill::kIndex);
+  REQUIRE(spec_back->snapshot);
 }
 
 TEST_CASE("a message that is none is refused with its text", "[wbctl]") {
