@@ -1,21 +1,17 @@
 #include "proto/door/names.h"
 
 #include <algorithm>
-#include <cstdint>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "planner/base/one_line.h"
 #include "planner/base/utf8.h"
 #include "planner/model/layout.h"
 
 namespace wb {
 namespace {
-
-bool IsControl(std::uint32_t value) {
-  return value < 0x20U || (value >= 0x7FU && value < 0xA0U);
-}
 
 std::optional<std::string> LengthFault(std::string_view name) {
   if (name.empty()) return "is empty, want a name";
@@ -53,22 +49,6 @@ std::string Shown(std::string_view name) {
   const std::string_view tail = kept.size() < name.size() ? "..." : "";
   if (!NameFault(kept).has_value()) return absl::StrCat(Absl(kept), Absl(tail));
   return absl::StrCat("\"", absl::CEscape(Absl(kept)), "\"", Absl(tail));
-}
-
-std::string OneLine(std::string_view text) {
-  std::string line;
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint point = DecodeUtf8(text.substr(at));
-    if (text[at] == '\n') {
-      line += "; ";
-    } else if (point.bytes == 0 || IsControl(point.value)) {
-      line += '?';
-    } else {
-      line += text.substr(at, point.bytes);
-    }
-    at += std::max<std::size_t>(point.bytes, 1);
-  }
-  return line;
 }
 
 }  // namespace wb

@@ -23,10 +23,6 @@ namespace wb {
 /// than a name may be.
 [[nodiscard]] std::string Shown(std::string_view name);
 
-/// What a worker says in its own words, as one line of a log or a table: newlines become "; ",
-/// other control characters, by which a terminal could be told what to do, and broken UTF-8 "?".
-[[nodiscard]] std::string OneLine(std::string_view text);
-
 /// Debian's Abseil has a string_view of its own.
 inline absl::string_view Absl(std::string_view text) {
   return {text.data(), text.size()};

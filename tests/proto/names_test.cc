@@ -54,15 +54,5 @@ TEST_CASE("A name that is not printable is shown escaped, and a long one cut", "
   CHECK(Shown(std::string(5000, 'x')) == std::string(kMaxNameBytes, 'x') + "...");
 }
 
-TEST_CASE("What a worker says is one line that no terminal obeys", "[proto]") {
-  CHECK(OneLine("") == "");
-  CHECK(OneLine("step 30: \xc3\xa9t\xc3\xa9") == "step 30: \xc3\xa9t\xc3\xa9");
-  CHECK(OneLine("a\nb\r\tc") == "a; b??c");
-  CHECK(OneLine("\x1b[31mred\x7f") == "?[31mred?");
-  CHECK(OneLine("\xc2\x9b"
-                "31m") == "?31m");  // the same in one code point
-  CHECK(OneLine("cut \xe2\x82") == "cut ??");
-}
-
 }  // namespace
 }  // namespace wb

@@ -19,6 +19,7 @@
 #include "daemon/rpc/local/client_messages.h"
 #include "daemon/rpc/wire_values.h"
 #include "daemon/state/seconds.h"
+#include "planner/base/one_line.h"
 #include "planner/base/status_macros.h"
 #include "planner/model/culprit.h"
 #include "proto/door/names.h"
