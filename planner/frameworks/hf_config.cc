@@ -28,9 +28,10 @@ void ReadDense(JsonReader& json, HfConfig& config) {
   config.intermediate = json.Integer("intermediate_size", 1, HfConfig::kMaxExtent);
 }
 
-// Heads of hidden_size / num_attention_heads, unless head_dim says otherwise.
+// Heads of hidden_size / num_attention_heads, unless head_dim says otherwise; as many of keys as of
+// queries where null says so.
 void ReadGroupedQueries(JsonReader& json, HfConfig& config) {
-  config.kv_heads = json.Integer("num_key_value_heads", 1, HfConfig::kMaxHeads);
+  config.kv_heads = json.IntegerOrNull("num_key_value_heads", 1, HfConfig::kMaxHeads, config.heads);
   if (config.heads % config.kv_heads != 0) {
     json.Refuse("num_key_value_heads",
                 absl::StrCat("one that divides num_attention_heads (", config.heads, ")"));
@@ -49,7 +50,7 @@ void ReadGroupedQueries(JsonReader& json, HfConfig& config) {
 
 void ReadLatent(JsonReader& json, HfConfig& config) {
   config.latent = true;
-  config.q_lora_rank = json.Integer("q_lora_rank", 1, HfConfig::kMaxExtent, 0);
+  config.q_lora_rank = json.IntegerOrNull("q_lora_rank", 1, HfConfig::kMaxExtent, 0);
   config.kv_lora_rank = json.Integer("kv_lora_rank", 1, HfConfig::kMaxExtent);
   config.nope_dim = json.Integer("qk_nope_head_dim", 1, kMaxHeadDim);
   config.rope_dim = json.Integer("qk_rope_head_dim", 1, kMaxHeadDim);
@@ -132,7 +133,7 @@ void ReadDeepseek(JsonReader& json, HfConfig& config) {
   ReadDense(json, config);
   ReadExperts(json, "n_routed_experts", config);
   config.expert_intermediate = json.Integer("moe_intermediate_size", 1, HfConfig::kMaxExtent);
-  const std::int64_t shared = json.Integer("n_shared_experts", 1, 1 << 10, 0);
+  const std::int64_t shared = json.IntegerOrNull("n_shared_experts", 1, 1 << 10, 0);
   config.shared_intermediate = shared * config.expert_intermediate;
   if (config.shared_intermediate > HfConfig::kMaxExtent) {
     json.Refuse("n_shared_experts",

@@ -5,46 +5,65 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "planner/base/one_line.h"
+
 namespace wb {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxShown = 80;
+constexpr std::size_t kMaxBytes = 1 << 20;
+constexpr int kMaxDepth = 32;  // what walks a value calls itself for each level
 
-// Notes keys that an object has twice; nlohmann keeps the last of them.
-class DuplicateKeys {
+// Notes keys that an object has twice, of which nlohmann keeps the last, and leaves out what is
+// nested too deep.
+class Checks {
  public:
-  bool operator()(int /*depth*/, Json::parse_event_t event, const Json& parsed) {
-    if (event == Json::parse_event_t::object_start) open_.emplace_back();
-    if (event == Json::parse_event_t::object_end) open_.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!open_.back().insert(key).second) found_.insert(key);
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    using enum Json::parse_event_t;
+    if ((event == object_start || event == array_start) && depth >= kMaxDepth) too_deep_ = true;
+    if (too_deep_) return false;
+    if (event == object_start) open_.emplace_back();
+    if (event == object_end) open_.pop_back();
+    if (event == key) {
+      const auto& name = parsed.get_ref<const std::string&>();
+      if (!open_.back().insert(name).second) twice_.insert(name);
     }
     return true;
   }
-  const std::set<std::string>& found() const { return found_; }
+  bool too_deep() const { return too_deep_; }
+  const std::set<std::string>& twice() const { return twice_; }
 
  private:
+  bool too_deep_ = false;
   std::vector<std::set<std::string>> open_;
-  std::set<std::string> found_;
+  std::set<std::string> twice_;
 };
 
 std::string Shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > kMaxShown) text = absl::StrCat(text.substr(0, kMaxShown), "...");
-  return text;
+  return Excerpt(value.dump(-1, ' ', true, Json::error_handler_t::replace));
 }
 
 }  // namespace
 
 JsonReader::JsonReader(std::string_view json, std::string file)
     : file_(std::move(file)), object_(Json::object()) {
-  DuplicateKeys duplicates;
+  Parse(json);
+}
+
+void JsonReader::Parse(std::string_view json) {
+  if (json.size() > kMaxBytes) {
+    return Add(absl::StrCat("has ", json.size(), " bytes, want at most ", kMaxBytes));
+  }
+  if (const std::size_t zero = json.find('\0'); zero != json.npos) {  // nlohmann ends there
+    return Add(absl::StrCat("is no JSON at byte ", zero + 1));
+  }
+  Checks checks;
   try {
-    Json parsed = Json::parse(json.begin(), json.end(), std::ref(duplicates));
-    if (parsed.is_object()) {
+    Json parsed = Json::parse(json.begin(), json.end(), std::ref(checks));
+    if (checks.too_deep()) {
+      Add(absl::StrCat("is nested deeper than ", kMaxDepth, " levels, want at most so many"));
+    } else if (parsed.is_object()) {
       object_ = std::move(parsed);
     } else {
       Add(absl::StrCat("is ", Shown(parsed), ", want a JSON object"));
@@ -52,8 +71,8 @@ JsonReader::JsonReader(std::string_view json, std::string file)
   } catch (const Json::parse_error& error) {
     Add(absl::StrCat("is no JSON at byte ", error.byte));
   }
-  for (const std::string& key : duplicates.found()) {
-    Add(absl::StrCat(key, " is there twice, want each key once"));
+  for (const std::string& key : checks.twice()) {
+    Add(absl::StrCat(Excerpt(key), " is there twice, want each key once"));
   }
 }
 
@@ -85,6 +104,14 @@ std::int64_t JsonReader::Integer(const std::string& key,
   }
   Refuse(key, absl::StrCat("an integer from ", least, " to ", most));
   return least;
+}
+
+std::int64_t JsonReader::IntegerOrNull(const std::string& key,
+                                       std::int64_t least,
+                                       std::int64_t most,
+                                       std::int64_t none) {
+  if (object_.contains(key) && object_[key].is_null()) return none;
+  return Integer(key, least, most);
 }
 
 bool JsonReader::Flag(const std::string& key, std::optional<bool> fallback) {

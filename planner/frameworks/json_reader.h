@@ -17,7 +17,8 @@ namespace wb {
 /// allowed, so that what follows can go on. Used by ParseHfConfig.
 class JsonReader {
  public:
-  /// Refuses what is no JSON object, or has a key twice anywhere.
+  /// Refuses what is no JSON object, has more than 1 MiB (published configs have some KiB), is
+  /// nested deeper than 32 levels, or has a key twice anywhere.
   JsonReader(std::string_view json, std::string file);
 
   /// Absent or null.
@@ -27,6 +28,11 @@ class JsonReader {
                        std::int64_t least,
                        std::int64_t most,
                        std::optional<std::int64_t> fallback = std::nullopt);
+  /// null as `none`; refused where it is missing.
+  std::int64_t IntegerOrNull(const std::string& key,
+                             std::int64_t least,
+                             std::int64_t most,
+                             std::int64_t none);
   bool Flag(const std::string& key, std::optional<bool> fallback = std::nullopt);
   /// Empty where it is refused.
   std::string Text(const std::string& key);
@@ -40,6 +46,7 @@ class JsonReader {
   const Refusals& refusals() const { return refusals_; }
 
  private:
+  void Parse(std::string_view json);
   void Add(const std::string& text);
 
   const std::string file_;

@@ -201,14 +201,40 @@ TEST_CASE("a model's first layers are those of the whole, and the rest has no te
 }
 
 TEST_CASE("what is missing from a config is refused by its key", "[frameworks]") {
-  const auto key =
-      GENERATE("num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads",
-               "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-               "n_routed_experts", "moe_intermediate_size", "intermediate_size",
-               "first_k_dense_replace", "tie_word_embeddings", "topk_method", "model_type");
+  const auto key = GENERATE("num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads",
+                            "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+                            "n_routed_experts", "n_shared_experts", "q_lora_rank",
+                            "moe_intermediate_size", "intermediate_size", "first_k_dense_replace",
+                            "tie_word_embeddings", "topk_method", "model_type");
   const Texts texts = RefusedWithout(SmallDeepseek(), key);
   REQUIRE(texts.size() == 1);
   CHECK(texts[0].rfind(std::string("config.json: ") + key + " is missing, want ", 0) == 0);
+}
+
+TEST_CASE("null says that a model has none, or as many heads of keys as of queries",
+          "[frameworks]") {
+  Json config = SmallDeepseek();
+  config.update({{"q_lora_rank", nullptr}, {"n_shared_experts", nullptr}});
+  const HfConfig none = MustModel(config, 1).config();
+  CHECK(none.q_lora_rank == 0);
+  CHECK(none.shared_intermediate == 0);
+  Json grouped = SmallQwen3();
+  grouped["num_key_value_heads"] = nullptr;
+  CHECK(MustModel(grouped, 1).config().kv_heads == 8);
+  CHECK(RefusedWithout(SmallQwen3(), "num_key_value_heads").size() == 1);
+}
+
+TEST_CASE("a config that is nested deep, very long or goes on after a zero byte is refused",
+          "[frameworks]") {
+  const std::string deep(80'000, '[');
+  CHECK(RefusedConfig("{\"architectures\": " + deep + std::string(80'000, ']') + "}") ==
+        Texts{"config.json: is nested deeper than 32 levels, want at most so many"});
+  CHECK(RefusedConfig(deep) == Texts{"config.json: is no JSON at byte 80001"});
+  CHECK(RefusedConfig(std::string((1 << 20) + 1, ' ')) ==
+        Texts{"config.json: has 1048577 bytes, want at most 1048576"});
+  CHECK(RefusedConfig(std::string("{}\0x", 4)) == Texts{"config.json: is no JSON at byte 3"});
+  CHECK(RefusedConfig("{\"\\n\": 1, \"\\n\": 2}") ==
+        Texts{"config.json: ;  is there twice, want each key once"});
 }
 
 TEST_CASE("a value of the wrong type or size is refused with what was wanted", "[frameworks]") {
