@@ -21,16 +21,9 @@ class DeploymentJob {
       : deployment_(deployment), model_(model) {}
 
   std::variant<Job, Refusals> Make() && {
-    const std::optional<RankLayouts> trainer = LayOutTrainer();
-    std::vector<RankLayouts> engines;
-    for (std::size_t i = 0; i < deployment_.rollouts.size(); ++i) {
-      std::optional<RankLayouts> engine = LayOutEngine(i);
-      if (engine.has_value()) engines.push_back(*std::move(engine));
-    }
-    if (!refusals_.empty()) return std::move(refusals_);
-    CheckWorkers(*trainer, engines);
-    if (!refusals_.empty()) return std::move(refusals_);
-    Place(*trainer, engines);
+    CheckGroups();
+    if (refusals_.empty()) CheckWorkers();  // all cheap: nothing is laid out yet
+    if (refusals_.empty()) LayOutAll();
     if (!refusals_.empty()) return std::move(refusals_);
     std::sort(job_.layouts.begin(), job_.layouts.end(),
               [](const Layout& a, const Layout& b) { return a.name < b.name; });
@@ -44,60 +37,78 @@ class DeploymentJob {
     refusals_.push_back({kind, "", "", text});
   }
 
-  // The ranks of a framework's layout; its reasons are those of `who`.
-  template <typename Frameworks>
-  std::optional<RankLayouts> LayOutRanks(const Frameworks& frameworks, const std::string& who) {
-    std::variant<RankLayouts, Refusals> laid =
-        std::visit([&](const auto& framework) { return LayOut(model_, framework); }, frameworks);
-    if (auto* ranks = std::get_if<RankLayouts>(&laid)) return std::move(*ranks);
-    for (const Refusal& refusal : std::get<Refusals>(laid)) {
+  // Reasons of a group's framework.
+  void Refuse(const std::string& who, const Refusals& refusals) {
+    for (const Refusal& refusal : refusals) {
       Refuse(refusal.kind, absl::StrCat(who, ": ", refusal.text));
     }
-    return std::nullopt;
   }
 
-  std::optional<RankLayouts> LayOutTrainer() {
+  static std::string NameOf(std::size_t set) { return absl::StrCat("rollouts[", set, "]"); }
+
+  void CheckGroups() {
+    const auto check = [&](const auto& framework) {
+      return CheckSizes(model_.config(), framework);
+    };
     if (!deployment_.says_etp && model_.config().experts > 0) {
       Refuse("size", "trainer: etp is missing, want it said: Megatron's own default is tp");
     }
-    return LayOutRanks(deployment_.trainer, "trainer");
-  }
-
-  std::optional<RankLayouts> LayOutEngine(std::size_t i) {
-    return LayOutRanks(deployment_.rollouts[i].layout, absl::StrCat("rollouts[", i, "]"));
-  }
-
-  // `engines` has one for each of the deployment's sets.
-  void CheckWorkers(const RankLayouts& trainer, const std::vector<RankLayouts>& engines) {
-    std::size_t workers = trainer.size();
-    for (std::size_t i = 0; i < engines.size(); ++i) {
-      // Each factor is at most kMaxWorkers.
-      workers += engines[i].size() * static_cast<std::size_t>(deployment_.rollouts[i].engines);
-    }
-    if (workers > kMaxWorkers) {
-      Refuse("limit",
-             absl::StrCat("the deployment has ", workers, " workers, want at most ", kMaxWorkers));
+    Refuse("trainer", std::visit(check, deployment_.trainer));
+    for (std::size_t i = 0; i < deployment_.rollouts.size(); ++i) {
+      Refuse(NameOf(i), std::visit(check, deployment_.rollouts[i].layout));
     }
   }
 
-  void Place(const RankLayouts& trainer, const std::vector<RankLayouts>& engines) {
+  // Every group has at most kMaxWorkers ranks, and there are as many sets of engines, and engines
+  // in each.
+  void CheckWorkers() {
+    const auto ranks = [](const auto& framework) { return RanksOf(framework); };
+    const std::int64_t trainers = std::visit(ranks, deployment_.trainer);
+    std::int64_t rollouts = 0;
+    for (const EngineSet& set : deployment_.rollouts) {
+      rollouts += std::visit(ranks, set.layout) * set.engines;
+    }
+    if (trainers + rollouts > static_cast<std::int64_t>(kMaxWorkers)) {
+      Refuse("limit", absl::StrCat("the deployment has ", trainers + rollouts,
+                                   " workers, want at most ", kMaxWorkers));
+      return;
+    }
+    const Cluster& cluster = deployment_.cluster;
+    const std::int64_t trainer_nodes = DivideUp(trainers, cluster.gpus_per_node);
+    const std::int64_t rollout_nodes = DivideUp(rollouts, cluster.gpus_per_node);
+    const std::int64_t nodes =
+        cluster.colocated ? std::max(trainer_nodes, rollout_nodes) : trainer_nodes + rollout_nodes;
+    if (cluster.nodes >= nodes) return;
+    Refuse("size", absl::StrCat("cluster: nodes is ", cluster.nodes, ", want at least ", nodes,
+                                ": the trainer takes ", trainer_nodes, ", and engines ",
+                                cluster.colocated ? "share them from the first" : "follow"));
+  }
+
+  template <typename Framework>
+  std::optional<RankLayouts> LayOutRanks(const Framework& framework, const std::string& who) {
+    std::variant<RankLayouts, Refusals> laid =
+        std::visit([&](const auto& known) { return LayOut(model_, known); }, framework);
+    if (auto* ranks = std::get_if<RankLayouts>(&laid)) return std::move(*ranks);
+    Refuse(who, std::get<Refusals>(laid));
+    return std::nullopt;
+  }
+
+  void LayOutAll() {
     const auto gpus = static_cast<std::size_t>(deployment_.cluster.gpus_per_node);
-    const std::size_t trainer_nodes = DivideUp(trainer.size(), gpus);
-    PlaceGroup(trainer, "policy", 0);
-    std::size_t gpu = deployment_.cluster.colocated ? 0 : trainer_nodes * gpus;
+    const std::optional<RankLayouts> trainer = LayOutRanks(deployment_.trainer, "trainer");
+    if (!trainer.has_value()) return;
+    PlaceGroup(*trainer, "policy", 0);
+    std::size_t gpu = deployment_.cluster.colocated ? 0 : DivideUp(trainer->size(), gpus) * gpus;
     std::size_t number = 0;
-    for (std::size_t i = 0; i < engines.size(); ++i) {
-      for (std::int64_t n = 0; n < deployment_.rollouts[i].engines; ++n) {
-        PlaceGroup(engines[i], absl::StrCat("engine", number++), gpu);
-        gpu += engines[i].size();
+    for (std::size_t i = 0; i < deployment_.rollouts.size(); ++i) {
+      const EngineSet& set = deployment_.rollouts[i];
+      const std::optional<RankLayouts> engine = LayOutRanks(set.layout, NameOf(i));
+      if (!engine.has_value()) return;
+      for (std::int64_t n = 0; n < set.engines; ++n) {
+        PlaceGroup(*engine, absl::StrCat("engine", number++), gpu);
+        gpu += engine->size();
       }
     }
-    const std::size_t nodes = std::max(trainer_nodes, DivideUp(gpu, gpus));
-    if (static_cast<std::size_t>(deployment_.cluster.nodes) >= nodes) return;
-    Refuse("size",
-           absl::StrCat("cluster: nodes is ", deployment_.cluster.nodes, ", want at least ", nodes,
-                        ": the trainer takes ", trainer_nodes, ", and engines ",
-                        deployment_.cluster.colocated ? "share them from the first" : "follow"));
   }
 
   void PlaceGroup(const RankLayouts& ranks, const std::string& group, std::size_t first_gpu) {

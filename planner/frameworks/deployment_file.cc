@@ -1,5 +1,6 @@
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -18,6 +19,8 @@ namespace {
 using YAML::Node;
 
 constexpr std::int64_t kMaxVocabDivisor = 1 << 20;
+constexpr std::size_t kMaxPathBytes = 4095;  // of Linux
+constexpr std::size_t kMaxListed = 1 << 20;  // integers in lists, of a file
 
 // ---- readers of one value ----
 
@@ -42,7 +45,14 @@ std::function<absl::Status(const Node&)> Flag(bool& field) {
   return [&field](const Node& value) { return Assign(field, ReadBool(value)); };
 }
 std::function<absl::Status(const Node&)> Rate(double& field) {
-  return [&field](const Node& value) { return Assign(field, ReadPositive(value)); };
+  return [&field](const Node& value) { return Assign(field, ReadDecimal(value)); };
+}
+
+absl::StatusOr<std::string> ReadPath(const Node& value) {
+  WB_ASSIGN_OR_RETURN(std::string path, ReadText(value));
+  if (path.size() <= kMaxPathBytes) return path;
+  return absl::InvalidArgumentError(
+      absl::StrCat("has ", path.size(), " bytes, want a path of at most ", kMaxPathBytes));
 }
 
 /// One word of several, each for a value of the field.
@@ -61,26 +71,47 @@ std::function<absl::Status(const Node&)> Choice(
   };
 }
 
-absl::Status ReadIntegers(const Node& value, std::int64_t most, std::vector<std::int64_t>& field) {
-  if (!value.IsSequence()) return absl::InvalidArgumentError("is no list of integers");
-  for (const Node& one : value) {
-    std::int64_t number = 0;
-    WB_RETURN_IF_ERROR(ReadCount(one, 0, most, number));
-    field.push_back(number);
+/// Reads the lists of integers of a file. With aliases a short file can have very many of them:
+/// they are counted before they are copied.
+class ListReader {
+ public:
+  absl::Status ReadIntegers(const Node& value,
+                            std::int64_t most,
+                            std::vector<std::int64_t>& field) {
+    if (!value.IsSequence()) return absl::InvalidArgumentError("is no list of integers");
+    if (value.size() > left_) {
+      return absl::InvalidArgumentError(absl::StrCat("has a list of ", value.size(),
+                                                     " integers, want at most ", kMaxListed,
+                                                     " in all lists of the file"));
+    }
+    left_ -= value.size();
+    for (const Node& one : value) {
+      std::int64_t number = 0;
+      WB_RETURN_IF_ERROR(ReadCount(one, 0, most, number));
+      field.push_back(number);
+    }
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
 
-/// One list for all layers, or a list of one for each.
-absl::Status ReadMap(const Node& value, std::vector<std::vector<std::int64_t>>& field) {
-  if (!value.IsSequence() || value.size() == 0 || !value[0].IsSequence()) {
-    return ReadIntegers(value, HfConfig::kMaxExperts, field.emplace_back());
+  /// One list for all layers, or a list of one for each.
+  absl::Status ReadMap(const Node& value, std::vector<std::vector<std::int64_t>>& field) {
+    if (!value.IsSequence() || value.size() == 0 || !value[0].IsSequence()) {
+      return ReadIntegers(value, HfConfig::kMaxExperts, field.emplace_back());
+    }
+    if (value.size() > static_cast<std::size_t>(HfConfig::kMaxLayers)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has ", value.size(), " lists, want one, or one a layer, of at most ",
+                       HfConfig::kMaxLayers));
+    }
+    for (const Node& list : value) {
+      WB_RETURN_IF_ERROR(ReadIntegers(list, HfConfig::kMaxExperts, field.emplace_back()));
+    }
+    return absl::OkStatus();
   }
-  for (const Node& list : value) {
-    WB_RETURN_IF_ERROR(ReadIntegers(list, HfConfig::kMaxExperts, field.emplace_back()));
-  }
-  return absl::OkStatus();
-}
+
+ private:
+  std::size_t left_ = kMaxListed;
+};
 
 absl::Status Ignore(const Node& /*value*/) {
   return absl::OkStatus();
@@ -88,7 +119,7 @@ absl::Status Ignore(const Node& /*value*/) {
 
 // ---- keys of each framework ----
 
-YamlReaders ReadersInto(MegatronLayout& o) {
+YamlReaders ReadersInto(MegatronLayout& o, ListReader& /*lists*/) {
   static constexpr std::array<std::pair<const char*, MegatronExperts>, 3> kExperts{
       {{"grouped", MegatronExperts::kGrouped},
        {"sequential", MegatronExperts::kSequential},
@@ -103,8 +134,14 @@ YamlReaders ReadersInto(MegatronLayout& o) {
       {"ep", Size(o.ep)},
       {"etp", Size(o.etp)},
       {"virtual_stages", Size(split.virtual_stages)},
-      {"first_stage_layers", Count(split.first_stage_layers, HfConfig::kMaxLayers)},
-      {"last_stage_layers", Count(split.last_stage_layers, HfConfig::kMaxLayers)},
+      {"first_stage_layers",
+       [&split](const Node& v) {
+         return ReadCount(v, 1, HfConfig::kMaxLayers, split.first_stage_layers);
+       }},
+      {"last_stage_layers",
+       [&split](const Node& v) {
+         return ReadCount(v, 1, HfConfig::kMaxLayers, split.last_stage_layers);
+       }},
       {"pipeline_layout", [&](const Node& v) { return Assign(split.layout, ReadText(v)); }},
       {"vocab_divisor",
        [&o](const Node& v) { return ReadCount(v, 1, kMaxVocabDivisor, o.vocab_divisor); }},
@@ -112,15 +149,15 @@ YamlReaders ReadersInto(MegatronLayout& o) {
   };
 }
 
-YamlReaders ReadersInto(FsdpLayout& o) {
+YamlReaders ReadersInto(FsdpLayout& o, ListReader& /*lists*/) {
   return {{"framework", Ignore},
           {"shard", Size(o.shard)},
           {"replicate", Size(o.replicate)},
           {"ep", Size(o.ep)}};
 }
 
-YamlReaders ReadersInto(SglangLayout& o) {
-  static constexpr std::array<std::pair<const char*, bool>, 2> kShared{
+YamlReaders ReadersInto(SglangLayout& o, ListReader& lists) {
+  static constexpr std::array<std::pair<const char*, std::optional<bool>>, 2> kShared{
       {{"cut", false}, {"whole", true}}};
   return {
       {"framework", Ignore},
@@ -136,18 +173,20 @@ YamlReaders ReadersInto(SglangLayout& o) {
        }},
       {"shared_experts", Choice(o.shared_experts_whole, kShared)},
       {"redundant_experts", Count(o.redundant_experts, HfConfig::kMaxExperts)},
-      {"physical_to_logical", [&o](const Node& v) { return ReadMap(v, o.physical_to_logical); }},
+      {"physical_to_logical",
+       [&](const Node& v) { return lists.ReadMap(v, o.physical_to_logical); }},
   };
 }
 
-YamlReaders ReadersInto(VllmLayout& o) {
+YamlReaders ReadersInto(VllmLayout& o, ListReader& lists) {
   return {{"framework", Ignore},
           {"tp", Size(o.tp)},
           {"pp", Size(o.pp)},
           {"dp", Size(o.dp)},
           {"expert_parallel", Flag(o.ep)},
-          {"pp_layers",
-           [&o](const Node& v) { return ReadIntegers(v, HfConfig::kMaxLayers, o.pp_layers); }}};
+          {"pp_layers", [&](const Node& v) {
+             return lists.ReadIntegers(v, HfConfig::kMaxLayers, o.pp_layers);
+           }}};
 }
 
 // ---- the file ----
@@ -189,7 +228,7 @@ class DeploymentReader {
     const Found found =
         file_.Walk(root, "",
                    {{"job", [&](const Node& v) { return Assign(o.job, ReadName(v)); }},
-                    {"model.config", [&](const Node& v) { return Assign(o.config, ReadText(v)); }},
+                    {"model.config", [&](const Node& v) { return Assign(o.config, ReadPath(v)); }},
                     {"model.dtype", Choice(o.dtype, kDtypes)},
                     {"trainer", [&](const Node& v) { return ReadTrainer(v); }},
                     {"rollouts", [&](const Node& v) { return ReadRollouts(v); }},
@@ -231,7 +270,7 @@ class DeploymentReader {
                       const std::string& path,
                       YamlReaders readers,
                       Framework& framework) {
-    readers.merge(ReadersInto(framework));
+    readers.merge(ReadersInto(framework, lists_));
     return file_.Walk(map, path, readers, map["framework"].Scalar());
   }
 
@@ -255,7 +294,11 @@ class DeploymentReader {
     if (!list.IsSequence() || list.size() == 0) {
       return absl::InvalidArgumentError("is no list of engines, want at least one");
     }
-    for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list.size() > kMaxWorkers) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has ", list.size(), " sets of engines, want at most ", kMaxWorkers));
+    }
+    for (std::size_t i = 0; i < list.size() && !file_.full(); ++i) {
       ReadEngines(list[i], absl::StrCat("rollouts[", i, "]"));
     }
     return absl::OkStatus();
@@ -278,6 +321,7 @@ class DeploymentReader {
   }
 
   YamlFile file_;
+  ListReader lists_;
   Deployment deployment_;
 };
 

@@ -94,12 +94,14 @@ class FsdpRank {
 
 }  // namespace
 
-std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const FsdpLayout& fsdp) {
-  const HfConfig& config = model.config();
+std::int64_t RanksOf(const FsdpLayout& fsdp) {
+  return fsdp.shard * fsdp.replicate;
+}
+
+Refusals CheckSizes(const HfConfig& config, const FsdpLayout& fsdp) {
   SizeChecks checks;
-  if (fsdp.shard * fsdp.replicate > static_cast<std::int64_t>(kMaxWorkers)) {
-    checks.Refuse("shard x replicate", fsdp.shard * fsdp.replicate,
-                  absl::StrCat("want at most ", kMaxWorkers));
+  if (RanksOf(fsdp) > static_cast<std::int64_t>(kMaxWorkers)) {
+    checks.Refuse("shard x replicate", RanksOf(fsdp), absl::StrCat("want at most ", kMaxWorkers));
   }
   checks.Divides("ep", fsdp.ep, "shard", fsdp.shard);
   if (config.experts > 0) {
@@ -107,9 +109,13 @@ std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const Fsdp
   } else if (fsdp.ep != 1) {
     checks.Refuse("ep", fsdp.ep, "want 1: the model has no experts");
   }
-  if (!checks.refusals().empty()) return checks.refusals();
+  return checks.refusals();
+}
+
+std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const FsdpLayout& fsdp) {
+  if (Refusals refusals = CheckSizes(model.config(), fsdp); !refusals.empty()) return refusals;
   std::vector<std::int64_t> ranks;
-  for (std::int64_t r = 0; r < fsdp.shard * fsdp.replicate; ++r) ranks.push_back(r % fsdp.shard);
+  for (std::int64_t r = 0; r < RanksOf(fsdp); ++r) ranks.push_back(r % fsdp.shard);
   return MakeRanks(ranks, [&](std::int64_t index) { return FsdpRank(model, fsdp, index).Make(); });
 }
 

@@ -21,6 +21,12 @@ struct FsdpLayout {
   std::int64_t ep = 1;
 };
 
+/// How many ranks there are; sizes that are refused can be as many as 2^48.
+[[nodiscard]] std::int64_t RanksOf(const FsdpLayout& fsdp);
+
+/// Every reason why the model cannot be cut so, without cutting it.
+[[nodiscard]] Refusals CheckSizes(const HfConfig& config, const FsdpLayout& fsdp);
+
 /// What each rank holds, or every reason why the model cannot be cut so. Params have the names of
 /// the checkpoint.
 [[nodiscard]] std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model,

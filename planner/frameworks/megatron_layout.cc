@@ -252,7 +252,7 @@ void CheckModel(const HfConfig& config, const MegatronLayout& megatron, SizeChec
   if (megatron.etp != 1) checks.Refuse("etp", megatron.etp, "want 1: the model has no experts");
 }
 
-SizeChecks CheckSizes(const HfConfig& config, const MegatronLayout& megatron) {
+SizeChecks CheckParts(const HfConfig& config, const MegatronLayout& megatron) {
   SizeChecks checks;
   if (checks.Divides("pp", megatron.pipeline.pp, "ranks", megatron.ranks)) {
     const std::int64_t stage = megatron.ranks / megatron.pipeline.pp;
@@ -267,16 +267,24 @@ SizeChecks CheckSizes(const HfConfig& config, const MegatronLayout& megatron) {
 
 }  // namespace
 
-std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model,
-                                           const MegatronLayout& megatron) {
-  Refusals refusals = CheckSizes(model.config(), megatron).refusals();
-  std::variant<PipelineStages, Refusals> split =
-      SplitLayers(megatron.pipeline, model.config().layers);
+std::int64_t RanksOf(const MegatronLayout& megatron) {
+  return megatron.ranks;
+}
+
+Refusals CheckSizes(const HfConfig& config, const MegatronLayout& megatron) {
+  Refusals refusals = CheckParts(config, megatron).refusals();
+  std::variant<PipelineStages, Refusals> split = SplitLayers(megatron.pipeline, config.layers);
   if (auto* more = std::get_if<Refusals>(&split)) {
     std::move(more->begin(), more->end(), std::back_inserter(refusals));
   }
-  if (!refusals.empty()) return refusals;
-  const auto& stages = std::get<PipelineStages>(split);
+  return refusals;
+}
+
+std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model,
+                                           const MegatronLayout& megatron) {
+  if (Refusals refusals = CheckSizes(model.config(), megatron); !refusals.empty()) return refusals;
+  const auto stages =
+      std::get<PipelineStages>(SplitLayers(megatron.pipeline, model.config().layers));
   const std::int64_t stage_ranks = megatron.ranks / megatron.pipeline.pp;
   std::vector<Place> places;
   for (std::int64_t r = 0; r < megatron.ranks; ++r) {

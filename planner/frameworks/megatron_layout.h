@@ -31,6 +31,12 @@ struct MegatronLayout {
   MegatronExperts experts = MegatronExperts::kGrouped;
 };
 
+/// How many ranks there are; sizes that are refused can be as many as 2^48.
+[[nodiscard]] std::int64_t RanksOf(const MegatronLayout& megatron);
+
+/// Every reason why the model cannot be cut so, without cutting it.
+[[nodiscard]] Refusals CheckSizes(const HfConfig& config, const MegatronLayout& megatron);
+
 /// What each rank holds, or every reason why the model cannot be cut so.
 ///
 /// With several virtual stages the params of chunk v are "model{v}.…", as in Megatron's

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "planner/base/one_line.h"
 #include "planner/frameworks/size_checks.h"
 
 namespace wb {
@@ -80,7 +81,8 @@ std::optional<std::string> WrittenOut(std::string_view text) {
 // Why the layout written out is none of so many layers; nullopt where it is.
 std::optional<std::string> LayoutFault(const std::string& written, std::int64_t layers) {
   if (const std::size_t other = written.find_first_not_of("EtL|"); other != written.npos) {
-    return absl::StrCat("which has '", written.substr(other, 1), "', want E, t, L and | alone");
+    return absl::StrCat("which has '", OneLine(written.substr(other, 1)),
+                        "', want E, t, L and | alone");
   }
   std::string order = written;
   order.erase(std::remove(order.begin(), order.end(), '|'), order.end());
@@ -96,8 +98,8 @@ std::optional<std::string> LayoutFault(const std::string& written, std::int64_t 
 
 std::variant<PipelineStages, Refusals> FromLayout(const PipelineSplit& split, std::int64_t layers) {
   const auto refuse = [&](const std::string& why) {
-    return Refusals{
-        {"size", "", "", absl::StrCat("pipeline_layout is \"", split.layout, "\", ", why)}};
+    return Refusals{{"size", "", "",
+                     absl::StrCat("pipeline_layout is \"", Excerpt(split.layout), "\", ", why)}};
   };
   if (split.virtual_stages != 1 || split.first_stage_layers != 0 || split.last_stage_layers != 0) {
     return refuse("want it alone: it says virtual_stages, first_ and last_stage_layers itself");
@@ -113,6 +115,9 @@ std::variant<PipelineStages, Refusals> FromLayout(const PipelineSplit& split, st
   for (const char c : *written) {
     if (c == '|') counts.push_back(0);
     if (c == 't') ++counts.back();
+  }
+  if (split.pp == 1 && counts.size() > 1) {
+    return refuse(absl::StrCat("which has ", counts.size(), " stages, want 1 where pp is 1"));
   }
   if (counts.size() % static_cast<std::size_t>(split.pp) != 0) {
     return refuse(absl::StrCat("which has ", counts.size(), " stages, want a multiple of pp (",
@@ -153,6 +158,11 @@ std::variant<PipelineStages, Refusals> SplitLayers(const PipelineSplit& split,
                                                    std::int64_t layers) {
   if (!split.layout.empty()) return FromLayout(split, layers);
   SizeChecks checks;
+  if (split.pp == 1 && split.virtual_stages > 1) {
+    checks.Refuse("virtual_stages", split.virtual_stages,
+                  "want 1 where pp is 1: they are of a pipeline of several ranks");
+    return checks.refusals();
+  }
   if (split.virtual_stages > kMaxChunks / split.pp) {
     checks.Refuse("virtual_stages", split.virtual_stages,
                   absl::StrCat("want at most ", kMaxChunks, " in all ", split.pp, " stages"));

@@ -26,7 +26,7 @@ EngineParts PartsOf(const SglangLayout& sglang) {
       .embedding = {attention_key, attention},
       .head = {head_by_attention ? attention_key : "tp", head_by_attention ? attention : sglang.tp},
       .dense = {"tp", sglang.dense_tp_one ? 1 : sglang.tp},
-      .shared_experts = {"tp", sglang.shared_experts_whole ? 1 : sglang.tp},
+      .shared_experts = {"tp", sglang.shared_experts_whole.value_or(false) ? 1 : sglang.tp},
       .expert_rows = {"tp / ep", sglang.tp / sglang.ep}};
 }
 
@@ -66,6 +66,11 @@ void CheckExperts(const HfConfig& config, const SglangLayout& sglang, SizeChecks
       checks.Refuse("redundant_experts", sglang.redundant_experts,
                     "want 0: the model has no experts");
     }
+    if (const auto lists = static_cast<std::int64_t>(sglang.physical_to_logical.size());
+        lists != 0) {
+      checks.Refuse("the number of lists of physical_to_logical", lists,
+                    "want 0: the model has no experts");
+    }
     return;
   }
   checks.Divides("ep", sglang.ep, "the experts and redundant_experts", Slots(config, sglang));
@@ -98,8 +103,11 @@ std::vector<std::int64_t> ExpertsOf(const HfConfig& config,
 
 }  // namespace
 
-std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const SglangLayout& sglang) {
-  const HfConfig& config = model.config();
+std::int64_t RanksOf(const SglangLayout& sglang) {
+  return sglang.tp;
+}
+
+Refusals CheckSizes(const HfConfig& config, const SglangLayout& sglang) {
   SizeChecks checks;
   const bool divide = checks.Divides("dp", sglang.dp, "tp", sglang.tp) &&
                       checks.Divides("ep", sglang.ep, "tp", sglang.tp);
@@ -107,7 +115,21 @@ std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const Sgla
     CheckEngine(config, PartsOf(sglang), checks);
     CheckExperts(config, sglang, checks);
   }
-  if (!checks.refusals().empty()) return checks.refusals();
+  if (sglang.shared_experts_whole.has_value() && config.shared_intermediate == 0) {
+    checks.Refuse("shared_experts", *sglang.shared_experts_whole ? "whole" : "cut",
+                  "want it left out: the model has none");
+  }
+  if (sglang.dense_tp_one && (config.experts == 0 || config.intermediate == 0)) {
+    checks.Refuse("moe_dense_tp", 1,
+                  absl::StrCat("want it left out: the model has no ",
+                               config.experts == 0 ? "experts" : "dense layers"));
+  }
+  return checks.refusals();
+}
+
+std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const SglangLayout& sglang) {
+  const HfConfig& config = model.config();
+  if (Refusals refusals = CheckSizes(config, sglang); !refusals.empty()) return refusals;
   const EngineParts parts = PartsOf(sglang);
   const auto share = [](const EngineParts::Of& of, std::int64_t rank) {
     return Share{of.parts, rank % of.parts};

@@ -5,7 +5,11 @@
 namespace wb {
 
 void SizeChecks::Refuse(const std::string& key, std::int64_t size, const std::string& why) {
-  refusals_.push_back({"size", "", "", absl::StrCat(key, " is ", size, ", ", why)});
+  Refuse(key, std::to_string(size), why);
+}
+
+void SizeChecks::Refuse(const std::string& key, const std::string& value, const std::string& why) {
+  refusals_.push_back({"size", "", "", absl::StrCat(key, " is ", value, ", ", why)});
 }
 
 bool SizeChecks::Divides(const std::string& key,

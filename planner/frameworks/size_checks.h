@@ -24,6 +24,8 @@ class SizeChecks {
                     std::int64_t heads,
                     std::int64_t head_rows);
   void Refuse(const std::string& key, std::int64_t size, const std::string& why);
+  /// Of a key whose value is a word.
+  void Refuse(const std::string& key, const std::string& value, const std::string& why);
 
   const Refusals& refusals() const { return refusals_; }
 

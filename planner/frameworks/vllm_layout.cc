@@ -51,18 +51,6 @@ void CheckStages(const HfConfig& config, const VllmLayout& vllm, SizeChecks& che
   }
 }
 
-void CheckSizes(const HfConfig& config, const VllmLayout& vllm, SizeChecks& checks) {
-  CheckEngine(config, PartsOf(vllm), checks);
-  CheckStages(config, vllm, checks);
-  const std::int64_t size = vllm.dp * vllm.pp * vllm.tp;  // of at most 2^16 each
-  if (size > static_cast<std::int64_t>(kMaxWorkers)) {
-    checks.Refuse("dp x pp x tp", size, absl::StrCat("want at most ", kMaxWorkers));
-  }
-  if (vllm.ep && config.experts == 0) {
-    checks.Refuse("expert_parallel", 1, "want 0: the model has no experts");
-  }
-}
-
 // What tells a rank's layout from another's: without experts, not its replica.
 struct Place {
   std::int64_t d = 0;
@@ -73,7 +61,7 @@ struct Place {
 
 std::vector<Place> PlacesOf(const HfConfig& config, const VllmLayout& vllm) {
   std::vector<Place> places;
-  for (std::int64_t r = 0; r < vllm.dp * vllm.pp * vllm.tp; ++r) {
+  for (std::int64_t r = 0; r < RanksOf(vllm); ++r) {
     const std::int64_t d = config.experts > 0 ? r / (vllm.pp * vllm.tp) : 0;
     places.push_back({d, r / vllm.tp % vllm.pp, r % vllm.tp});
   }
@@ -111,11 +99,26 @@ PipelineStages VllmStages(std::int64_t layers, std::int64_t pp) {
   return StagesOf(counts);
 }
 
+std::int64_t RanksOf(const VllmLayout& vllm) {
+  return vllm.dp * vllm.pp * vllm.tp;
+}
+
+Refusals CheckSizes(const HfConfig& config, const VllmLayout& vllm) {
+  SizeChecks checks;
+  CheckEngine(config, PartsOf(vllm), checks);
+  CheckStages(config, vllm, checks);
+  if (RanksOf(vllm) > static_cast<std::int64_t>(kMaxWorkers)) {
+    checks.Refuse("dp x pp x tp", RanksOf(vllm), absl::StrCat("want at most ", kMaxWorkers));
+  }
+  if (vllm.ep && config.experts == 0) {
+    checks.Refuse("expert_parallel", 1, "want 0: the model has no experts");
+  }
+  return checks.refusals();
+}
+
 std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model, const VllmLayout& vllm) {
   const HfConfig& config = model.config();
-  SizeChecks checks;
-  CheckSizes(config, vllm, checks);
-  if (!checks.refusals().empty()) return checks.refusals();
+  if (Refusals refusals = CheckSizes(config, vllm); !refusals.empty()) return refusals;
   const PipelineStages stages =
       vllm.pp_layers.empty() ? VllmStages(config.layers, vllm.pp) : StagesOf(vllm.pp_layers);
   return MakeRanks(PlacesOf(config, vllm),

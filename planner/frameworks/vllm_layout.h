@@ -21,6 +21,12 @@ struct VllmLayout {
   std::vector<std::int64_t> pp_layers;  // VLLM_PP_LAYER_PARTITION; empty: vLLM's own
 };
 
+/// How many ranks there are; sizes that are refused can be as many as 2^48.
+[[nodiscard]] std::int64_t RanksOf(const VllmLayout& vllm);
+
+/// Every reason why the model cannot be cut so, without cutting it.
+[[nodiscard]] Refusals CheckSizes(const HfConfig& config, const VllmLayout& vllm);
+
 /// What each rank holds, or every reason why the model cannot be cut so.
 [[nodiscard]] std::variant<RankLayouts, Refusals> LayOut(const ModelTensors& model,
                                                          const VllmLayout& vllm);

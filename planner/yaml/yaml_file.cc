@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <sstream>
@@ -12,12 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "planner/base/one_line.h"
 #include "planner/base/status_macros.h"
 
 namespace wb {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = 255;
+constexpr std::size_t kMaxReasons = 100;
 
 /// From 1; also for an empty file, whose nodes are nowhere.
 int LineOf(const YAML::Mark& mark) {
@@ -62,9 +63,24 @@ std::optional<YAML::Mark> SecondDocument(const std::string& yaml) {
   return start.mark();
 }
 
-/// A scalar in quotes is a text, whatever it looks like.
-bool Quoted(const YAML::Node& value) {
-  return value.Tag() == "!";
+bool IsAsciiControl(char c) {
+  return static_cast<unsigned char>(c) < 0x80U && IsControl(static_cast<unsigned char>(c));
+}
+
+/// The line of the first byte that YAML does not allow: yaml-cpp ends a file at some of them.
+std::optional<std::size_t> LineOfStray(std::string_view yaml) {
+  const auto* const stray = std::find_if(yaml.begin(), yaml.end(), [](char c) {
+    return IsAsciiControl(c) && c != '\n' && c != '\t' && c != '\r';
+  });
+  if (stray == yaml.end()) return std::nullopt;
+  return static_cast<std::size_t>(std::count(yaml.begin(), stray, '\n')) + 1;
+}
+
+/// A scalar in quotes, or with a tag of its own, is no number or flag, whatever it looks like.
+absl::Status CheckPlain(const YAML::Node& value, const std::string& wanted) {
+  if (value.Tag() == "?") return absl::OkStatus();
+  return Want(value.Scalar(),
+              absl::StrCat(wanted, value.Tag() == "!" ? ", without quotes" : ", without a tag"));
 }
 
 std::string Below(const std::string& path, const std::string& key) {
@@ -89,12 +105,15 @@ class Walker {
     }
     std::set<std::string> seen;
     for (const auto& pair : map) {
+      if (file_.full()) return;
       const std::string key = pair.first.IsScalar() ? pair.first.Scalar() : "?";
       const std::string full = Below(section, key);
-      if (seen.insert(key).second) {
-        Read(pair.first, pair.second, full);
-      } else {
+      if (!seen.insert(key).second) {
         file_.Refuse(pair.first, Below(root_, full), "is there twice");
+      } else if (key.find('.') != key.npos) {  // would pass for a key of a section
+        RefuseKey(pair.first, full);
+      } else {
+        Read(pair.first, pair.second, full);
       }
     }
   }
@@ -110,6 +129,10 @@ class Walker {
       return;
     }
     if (IsSection(readers_, full)) return Walk(value, full);
+    RefuseKey(key, full);
+  }
+
+  void RefuseKey(const YAML::Node& key, const std::string& full) {
     file_.Refuse(key, Below(root_, full), absl::StrCat("is no key of ", owner_));
   }
 
@@ -123,16 +146,21 @@ class Walker {
 }  // namespace
 
 void YamlFile::Read(std::string_view text, const std::function<void(const YAML::Node&)>& read) {
+  if (text.size() > kMaxBytes) {
+    return Add("", absl::StrCat("has ", text.size(), " bytes, want at most ", kMaxBytes));
+  }
+  if (const std::optional<std::size_t> line = LineOfStray(text); line.has_value()) {
+    return Add(absl::StrCat(":", *line), "is no YAML: a control character");
+  }
   try {
     const std::string yaml(text);
     if (const std::optional<YAML::Mark> second = SecondDocument(yaml); second.has_value()) {
-      reasons_.push_back(absl::StrCat(name_, ":", LineOf(*second),
-                                      ": a second document or stray text, want one document"));
-      return;
+      return Add(absl::StrCat(":", LineOf(*second)),
+                 "a second document or stray text, want one document");
     }
     read(YAML::Load(yaml));
   } catch (const YAML::Exception& error) {
-    reasons_.push_back(absl::StrCat(name_, ":", LineOf(error.mark), ": is no YAML: ", error.msg));
+    Add(absl::StrCat(":", LineOf(error.mark)), absl::StrCat("is no YAML: ", Excerpt(error.msg)));
   }
 }
 
@@ -146,11 +174,22 @@ std::set<std::string> YamlFile::Walk(const YAML::Node& map,
 }
 
 void YamlFile::Refuse(const YAML::Node& at, const std::string& path, const std::string& why) {
-  reasons_.push_back(absl::StrCat(name_, ":", LineOf(at.Mark()), ": ", path, ": ", why));
+  Add(absl::StrCat(":", LineOf(at.Mark())), absl::StrCat(Excerpt(path), ": ", why));
 }
 
 void YamlFile::Refuse(const std::string& path, const std::string& why) {
-  reasons_.push_back(absl::StrCat(name_, ": ", path, ": ", why));
+  Add("", absl::StrCat(Excerpt(path), ": ", why));
+}
+
+void YamlFile::Add(const std::string& where, const std::string& reason) {
+  if (full()) return;
+  reasons_.push_back(absl::StrCat(OneLine(name_), where, ": ", reason));
+  if (!full()) return;
+  reasons_.back() = absl::StrCat(OneLine(name_), ": has more reasons to be refused than these");
+}
+
+bool YamlFile::full() const {
+  return reasons_.size() == kMaxReasons;
 }
 
 absl::Status YamlFile::status() const {
@@ -159,46 +198,53 @@ absl::Status YamlFile::status() const {
 }
 
 absl::Status Want(std::string_view found, std::string_view wanted) {
-  return absl::InvalidArgumentError(absl::StrCat("'", absl::string_view(found.data(), found.size()),
-                                                 "', want ",
+  return absl::InvalidArgumentError(absl::StrCat("'", Excerpt(found), "', want ",
                                                  absl::string_view(wanted.data(), wanted.size())));
 }
 
 absl::StatusOr<std::string> ReadText(const YAML::Node& value) {
   if (value.IsNull()) return absl::InvalidArgumentError("has no value");
   if (!value.IsScalar()) return absl::InvalidArgumentError("is no single value");
-  if (value.Scalar().empty()) return absl::InvalidArgumentError("is empty");
-  return value.Scalar();
+  const std::string& text = value.Scalar();
+  if (text.empty()) return absl::InvalidArgumentError("is empty");
+  if (std::any_of(text.begin(), text.end(), IsAsciiControl)) {
+    return Want(text, "printable characters");
+  }
+  return text;
 }
 
 absl::StatusOr<std::uint64_t> ReadInteger(const YAML::Node& value,
                                           std::uint64_t least,
                                           std::uint64_t most) {
   WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
+  const std::string wanted = absl::StrCat("an integer from ", least, " to ", most);
+  WB_RETURN_IF_ERROR(CheckPlain(value, wanted));
   std::uint64_t number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (Quoted(value) || error != std::errc() || stop != end || number < least || number > most) {
-    return Want(text, absl::StrCat("an integer from ", least, " to ", most));
+  const bool zeros = text.size() > 1 && text.front() == '0';  // octal to some
+  if (zeros || error != std::errc() || stop != end || number < least || number > most) {
+    return Want(text, wanted);
   }
   return number;
 }
 
-absl::StatusOr<double> ReadPositive(const YAML::Node& value) {
+absl::StatusOr<double> ReadDecimal(const YAML::Node& value) {
+  constexpr const char* kWanted = "a number from 0.001 to 1000000, as 50 or 12.5";
   WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
+  WB_RETURN_IF_ERROR(CheckPlain(value, kWanted));
   double number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
-  if (Quoted(value) || error != std::errc() || stop != end || !std::isfinite(number) ||
-      number <= 0) {
-    return Want(text, "a number above 0, as 50 or 12.5");
-  }
+  const bool in_range = number >= 0.001 && number <= 1e6;  // false for NaN
+  if (error != std::errc() || stop != end || !in_range) return Want(text, kWanted);
   return number;
 }
 
 absl::StatusOr<bool> ReadBool(const YAML::Node& value) {
   WB_ASSIGN_OR_RETURN(const std::string text, ReadText(value));
-  if (Quoted(value) || (text != "true" && text != "false")) return Want(text, "true or false");
+  WB_RETURN_IF_ERROR(CheckPlain(value, "true or false"));
+  if (text != "true" && text != "false") return Want(text, "true or false");
   return text == "true";
 }
 

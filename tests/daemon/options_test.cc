@@ -132,6 +132,8 @@ TEST_CASE("What is wrong is refused with its line and key", "[options]") {
       {least + "nodes: 3", "f.yaml:4: nodes: is no key of this file"},
       {least + "limits:\n  worker: 3", "f.yaml:5: limits.worker: is no key of this file"},
       {least + "node: n1", "f.yaml:4: node: is there twice"},
+      {least + "limits.workers: 3", "f.yaml:4: limits.workers: is no key of this file"},
+      {least + "run_dir: \"/run\\0x\"", "f.yaml:4: run_dir: '/run?x', want printable characters"},
       {least + "limits:\n  workers: 1\n  workers: 2", "f.yaml:6: limits.workers: is there twice"},
       {least + "limits: 3", "f.yaml:4: limits: is no map"},
       {least + "limits:\n  workers: many", "f.yaml:5: limits.workers: 'many', want an integer"},

@@ -235,16 +235,86 @@ TEST_CASE("values that are none are refused with what was wanted", "[frameworks]
   CHECK(RefusedFile(SmallWith({{"ranks: 4", "ranks: 65537"}})).size() == 1);
   CHECK(RefusedFile(SmallWith({{"ranks: 4", "ranks: '4'"}})).size() == 1);
   CHECK(RefusedFile(SmallWith({{"rail_gb_per_s: 50", "rail_gb_per_s: -1"}})) ==
-        Texts{"d.yaml:25: cluster.rail_gb_per_s: '-1', want a number above 0, as 50 or 12.5"});
+        Texts{"d.yaml:25: cluster.rail_gb_per_s: '-1', want a number from 0.001 to "
+              "1000000, as 50 or 12.5"});
   CHECK(RefusedFile(SmallWith({{"rail_gb_per_s: 50", "rail_gb_per_s: 50 GB/s"}})).size() == 1);
   CHECK(RefusedFile(SmallWith({{"dtype: BF16", "dtype: FP8_E4M3"}})) ==
         Texts{"d.yaml:4: model.dtype: 'FP8_E4M3', want BF16, FP16, FP32"});
   CHECK(RefusedFile(SmallWith({{"job: small", "job: my job"}})).size() == 1);
   CHECK(RefusedFile(SmallWith({{"disjoint", "apart"}})) ==
         Texts{"d.yaml:24: cluster.placement: 'apart', want disjoint, colocated"});
+  for (const std::string& rate : {"0." + std::string(320, '0') + "1", std::string("1000001")}) {
+    CHECK(RefusedFile(SmallWith({{"gb_per_s: 50", "gb_per_s: " + rate}})).size() == 1);
+  }
   CHECK(RefusedFile("job: [").size() == 1);
   CHECK(RefusedFile("- 1").front() == "d.yaml:1: the file: is no map of keys to values");
   CHECK(RefusedFile(std::string(kSmall) + "---\n").size() == 1);
+}
+
+TEST_CASE("a number is decimal and plain: without quotes, tag or zeros before it", "[frameworks]") {
+  CHECK(RefusedFile(SmallWith({{"ranks: 4", "ranks: \"4\""}})) ==
+        Texts{"d.yaml:7: trainer.ranks: '4', want an integer from 1 to 65536, without quotes"});
+  CHECK(RefusedFile(SmallWith({{"ranks: 4", "ranks: !!str 4"}})) ==
+        Texts{"d.yaml:7: trainer.ranks: '4', want an integer from 1 to 65536, without a tag"});
+  CHECK(RefusedFile(SmallWith({{"ranks: 4", "ranks: !foo 4"}})).size() == 1);
+  CHECK(RefusedFile(SmallWith({{"ranks: 4", "ranks: 04"}})) ==
+        Texts{"d.yaml:7: trainer.ranks: '04', want an integer from 1 to 65536"});
+  CHECK(
+      RefusedFile(SmallWith({{"expert_parallel: true", "expert_parallel: 'true'"}})) ==
+      Texts{"d.yaml:20: rollouts[1].expert_parallel: 'true', want true or false, without quotes"});
+}
+
+TEST_CASE("a key with a dot is no key, not another way to write a section", "[frameworks]") {
+  CHECK(RefusedFile("model.config: other.json\n" + std::string(kSmall)) ==
+        Texts{"d.yaml:1: model.config: is no key of this file"});
+}
+
+TEST_CASE("what a file says is shown as one short line", "[frameworks]") {
+  CHECK(RefusedFile(SmallWith({{"job: small", "job: small\n\"a\\e[31m\\nb\": 1"}})) ==
+        Texts{"d.yaml:2: a?[31m; b: is no key of this file"});
+  const Texts longer = RefusedFile(SmallWith({{"job: small", std::string(1000, 'j') + ": 1"}}));
+  CHECK(longer.front() == "d.yaml:1: " + std::string(80, 'j') + "...: is no key of this file");
+  CHECK(RefusedFile(SmallWith({{"small.json", "\"small.json\\0x\""}})) ==
+        Texts{"d.yaml:3: model.config: 'small.json?x', want printable characters"});
+  CHECK(RefusedFile(SmallWith({{"small.json", std::string(10'000, 'c')}})) ==
+        Texts{"d.yaml:3: model.config: has 10000 bytes, want a path of at most 4095"});
+  CHECK(RefusedFile(std::string("job: j\n\x1b")) ==
+        Texts{"d.yaml:2: is no YAML: a control character"});
+}
+
+TEST_CASE("a file that would take much memory is refused before it does", "[frameworks]") {
+  CHECK(RefusedFile(std::string(1 << 20, '#') + "\n") ==
+        Texts{"d.yaml: has 1048577 bytes, want at most 1048576"});
+  const auto with_map = [](const std::string& map) {
+    return SmallWith({{"    ep: 2\n  - framework: vllm",
+                       "    ep: 2\n    physical_to_logical: " + map + "\n  - framework: vllm"}});
+  };
+  const auto repeated = [](const std::string& first, const char* again, int times) {
+    std::string list = "[" + first;
+    for (int i = 1; i < times; ++i) list += again;
+    return list + "]";
+  };
+  // 4000 lists of 1000 integers.
+  const std::string thousand = repeated("0", ", 0", 1000);
+  CHECK(RefusedFile(with_map(repeated("&a " + thousand, ", *a", 4000))) ==
+        Texts{"d.yaml:17: rollouts[0].physical_to_logical: has a list of 1000 integers, want at "
+              "most 1048576 in all lists of the file"});
+  CHECK(RefusedFile(with_map(repeated("&a [0]", ", *a", 5000))) ==
+        Texts{"d.yaml:17: rollouts[0].physical_to_logical: has 5000 lists, want one, or one a "
+              "layer, of at most 4096"});
+  const std::string engines = repeated("&a {framework: vllm, engines: 1, tp: 1}", ",*a", 70'000);
+  const std::string kept = std::string(kSmall).substr(0, std::string(kSmall).find("rollouts:"));
+  CHECK(RefusedFile(kept + "rollouts: " + engines + "\n").front() ==
+        "d.yaml:12: rollouts: has 70000 sets of engines, want at most 65536");
+}
+
+TEST_CASE("of very many reasons the first are told", "[frameworks]") {
+  std::string keys;
+  for (int i = 0; i < 1000; ++i) keys += "x" + std::to_string(i) + ": 1\n";
+  const Texts texts = RefusedFile(keys + kSmall);
+  REQUIRE(texts.size() == 100);
+  CHECK(texts[98] == "d.yaml:99: x98: is no key of this file");
+  CHECK(texts[99] == "d.yaml: has more reasons to be refused than these");
 }
 
 TEST_CASE("an empty list of rollouts, or a trainer that is no map, is refused", "[frameworks]") {
@@ -267,6 +337,34 @@ TEST_CASE("sizes that do not fit are refused with whose they are", "[frameworks]
         Texts{"cluster: nodes is 2, want at least 3: the trainer takes 1, and engines follow"});
   CHECK(RefusedJob(SmallWith({{"engines: 1", "engines: 40000"}}), SmallMoe()) ==
         Texts{"the deployment has 80008 workers, want at most 65536"});
+}
+
+TEST_CASE("keys that say something about what the model lacks are refused", "[frameworks]") {
+  const auto refused = [](const std::string& key, const nlohmann::json& config) {
+    return RefusedJob(SmallWith({{"  ep: 2\n  etp: 1\n", ""},
+                                 {"    tp: 2\n    ep: 2\n", "    tp: 2\n    " + key + "\n"},
+                                 {"    expert_parallel: true\n", ""}}),
+                      config);
+  };
+  CHECK(refused("physical_to_logical: [0]", SmallQwen3()) ==
+        Texts{"rollouts[0]: the number of lists of physical_to_logical is 1, want 0: the model has "
+              "no experts"});
+  CHECK(refused("shared_experts: cut", SmallQwen3()) ==
+        Texts{"rollouts[0]: shared_experts is cut, want it left out: the model has none"});
+  CHECK(refused("moe_dense_tp: 1", SmallQwen3()) ==
+        Texts{"rollouts[0]: moe_dense_tp is 1, want it left out: the model has no experts"});
+  CHECK(RefusedFile(SmallWith({{"  pp: 1\n", "  pp: 1\n  first_stage_layers: 0\n"}})) ==
+        Texts{"d.yaml:10: trainer.first_stage_layers: '0', want an integer from 1 to 4096"});
+}
+
+TEST_CASE("too few nodes are refused before anything is laid out", "[frameworks]") {
+  nlohmann::json config = SmallMoe();
+  config.update({{"num_experts", 16384}, {"num_hidden_layers", 64}});
+  const std::string yaml =
+      SmallWith({{"engines: 1\n    tp: 2", "engines: 1\n    tp: 1\n    dp: 65000"},
+                 {"nodes: 4", "nodes: 1"}});
+  CHECK(RefusedJob(yaml, config) ==
+        Texts{"cluster: nodes is 1, want at least 16252: the trainer takes 1, and engines follow"});
 }
 
 TEST_CASE("groups of more ranks than there may be workers are refused before they are made",

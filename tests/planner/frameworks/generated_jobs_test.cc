@@ -134,9 +134,11 @@ TEST_CASE("every trainer layout serves every engine layout, every element",
       MustLayOut(model, FsdpLayout{.shard = 4, .replicate = 2, .ep = 2})};
   std::vector<RankLayouts> engines{
       MustLayOut(model, SglangLayout{.tp = 4, .ep = 2, .physical_to_logical = {}}),
-      MustLayOut(
-          model,
-          SglangLayout{.tp = 4, .ep = 4, .dp = 2, .dense_tp_one = true, .physical_to_logical = {}}),
+      MustLayOut(model, SglangLayout{.tp = 4,
+                                     .ep = 4,
+                                     .dp = 2,
+                                     .dense_tp_one = model.config().intermediate > 0,
+                                     .physical_to_logical = {}}),
       MustLayOut(model, VllmLayout{.tp = 2, .pp = 2, .dp = 3, .ep = true, .pp_layers = {}}),
       MustLayOut(model, VllmLayout{.tp = 1, .dp = 2, .pp_layers = {}})};
   for (const RankLayouts& trainer : trainers) {

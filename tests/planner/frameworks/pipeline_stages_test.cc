@@ -140,6 +140,10 @@ TEST_CASE("layers that do not divide over the stages are refused with the number
             .rfind("pp is 1", 0) == 0);
   CHECK(RefusedSplit({.pp = 2, .virtual_stages = 3, .layout = ""}, 8) ==
         "virtual_stages is 3, want one that divides the layers of stage 0 (4)");
+  CHECK(RefusedSplit({.pp = 1, .virtual_stages = 2, .layout = ""}, 8) ==
+        "virtual_stages is 2, want 1 where pp is 1: they are of a pipeline of several ranks");
+  CHECK(RefusedSplit({.pp = 1, .layout = "Et|tL"}, 2) ==
+        "pipeline_layout is \"Et|tL\", which has 2 stages, want 1 where pp is 1");
   CHECK(RefusedSplit({.pp = 65'536, .virtual_stages = 2, .layout = ""}, 8) ==
         "virtual_stages is 2, want at most 65536 in all 65536 stages");
 }
