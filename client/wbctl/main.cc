@@ -1,6 +1,5 @@
 // wbctl: the command of those who operate WeightBridge. Each subcommand registers itself here.
 
-#include <cstdio>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "client/wbctl/exit_code.h"
 #include "client/wbctl/layout_command.h"
+#include "client/wbctl/output.h"
 #include "client/wbctl/plan_command.h"
 #include "client/wbctl/rehearse_command.h"
 #include "client/wbctl/status_command.h"
@@ -44,8 +44,6 @@ int main(int argc, char** argv) {
   try {
     return Run(argc, argv);
   } catch (const std::exception& error) {
-    // Only what cannot be foreseen comes here: no memory, no standard output.
-    std::fputs(error.what(), stderr);
-    return static_cast<int>(wb::ExitCode::kFailed);
+    return static_cast<int>(wb::PrintException(error, std::cerr));
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <iosfwd>
 #include <map>
 #include <string>
@@ -35,14 +36,17 @@ CLI::Option* AddChoice(CLI::App& command,
       ->option_text(names);
 }
 
+/// Adds a flag: it is there or not, and takes no value ("--flag=2" is wrong).
+CLI::Option* AddFlag(CLI::App& command, const char* flag, bool& given, const char* help);
+
 /// Refuses an empty path or name, which would be taken for none.
 [[nodiscard]] std::string IfEmpty(const std::string& text);
 
 /// Adds `-o,--output table|json` to a subcommand. `format` holds the default before the call.
 void AddOutputOption(CLI::App& command, OutputFormat& format);
 
-/// Prints every reason, one a line, on stderr and, for JSON, {"refusals": [...]} on stdout.
-/// Returns kRefused.
+/// Prints every reason, each as one printable line, on stderr and, for JSON, {"refusals": [...]} on
+/// stdout. Returns kRefused.
 ExitCode PrintRefusals(const Refusals& refusals, OutputFormat format);
 
 /// The same, on the streams given.
@@ -59,5 +63,7 @@ ExitCode FinishOutput(std::ostream& out, std::ostream& err);
 ExitCode PrintFailure(const absl::Status& status);
 /// The same, on the stream given.
 ExitCode PrintFailure(const absl::Status& status, std::ostream& err);
+/// What main does with an exception: only what cannot be foreseen comes so far, as no memory.
+ExitCode PrintException(const std::exception& exception, std::ostream& err);
 
 }  // namespace wb

@@ -97,12 +97,12 @@ void AddPlanCommand(CLI::App& app, ExitCode& exit) {
   CLI::App* command =
       app.add_subcommand("plan", "print the transfer plan of a layout or deployment file");
   AddJobFile(*command, options->file);
-  command->add_flag("--fan-out", options->file.routing.fan_out,
-                    "plan as if engines passed on to others what they get; daemons do not yet");
-  command->add_flag("--node-sharing", options->file.routing.node_sharing,
-                    "plan as if rollouts of a node passed it on to each other; daemons do not yet");
+  AddFlag(*command, "--fan-out", options->file.routing.fan_out,
+          "plan as if engines passed on to others what they get; daemons do not yet");
+  AddFlag(*command, "--node-sharing", options->file.routing.node_sharing,
+          "plan as if rollouts of a node passed it on to each other; daemons do not yet");
   AddOutputOption(*command, options->output);
-  CLI::Option* summary = command->add_flag("--summary", options->summary, "leave the moves out");
+  CLI::Option* summary = AddFlag(*command, "--summary", options->summary, "leave the moves out");
   command
       ->add_option("--diff", options->before,
                    "say what a job that runs with file OLD would do differently with FILE")

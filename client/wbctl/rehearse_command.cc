@@ -159,12 +159,12 @@ void AddRehearseCommand(CLI::App& app, ExitCode& exit) {
             "overwrite at once");
   command->add_option("--timeout", options->timeout_s, "seconds that any one step may take")
       ->check(CLI::Range(1, 86'400));
-  command->add_flag("--keep", rehearsal.keep, "keep the folder with configurations and logs");
+  AddFlag(*command, "--keep", rehearsal.keep, "keep the folder with configurations and logs");
   command
       ->add_option("--daemon-binary", rehearsal.daemon_binary,
                    "default: weightbridged beside this program")
       ->check(IfEmpty);
-  command->add_flag("-v,--verbose", options->verbose, "say what is started and done");
+  AddFlag(*command, "-v,--verbose", options->verbose, "say what is started and done");
   command->callback([options, &exit] { exit = RunRehearse(*options); });
 
   const auto spec = std::make_shared<fs::path>();

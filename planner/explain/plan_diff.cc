@@ -89,8 +89,8 @@ void DiffGroups(const Plan& before, const Plan& plan, PlanDiff& diff) {
 }
 
 void DiffNics(const PreviousPlan& before, const Job& job, const Plan& plan, PlanDiff& diff) {
-  const std::vector<NicLoad> loads_before = NicLoads(before.job, before.plan);
-  const std::vector<NicLoad> loads = NicLoads(job, plan);
+  diff.loads_before = NicLoads(before.job, before.plan);
+  diff.loads_after = NicLoads(job, plan);
   const auto load_of = [](const Job& of, const std::vector<NicLoad>& its, const Layout* layout) {
     return layout == nullptr ? NicLoad{}
                              : its[static_cast<std::size_t>(layout - of.layouts.data())];
@@ -102,8 +102,8 @@ void DiffNics(const PreviousPlan& before, const Job& job, const Plan& plan, Plan
       [&](const Layout* was, const Layout* is) {
         if (was == nullptr) diff.workers_added.push_back(is->name.ToString());
         if (is == nullptr) diff.workers_removed.push_back(was->name.ToString());
-        const NicLoad old_load = load_of(before.job, loads_before, was);
-        const NicLoad new_load = load_of(job, loads, is);
+        const NicLoad old_load = load_of(before.job, diff.loads_before, was);
+        const NicLoad new_load = load_of(job, diff.loads_after, is);
         for (const Direction direction : {Direction::kOut, Direction::kIn}) {
           const NicChange change{(is == nullptr ? was : is)->name, direction,
                                  BytesOf(old_load, direction), BytesOf(new_load, direction)};

@@ -37,6 +37,8 @@ struct PlanDiff {
   std::vector<std::string> workers_removed;
   std::size_t nics_changed = 0;  // ways of NICs that carry more or less
   std::vector<NicChange> nics;   // those that change most, at most five, the largest change first
+  std::vector<NicLoad> loads_before;  // NicLoads of the plan before
+  std::vector<NicLoad> loads_after;   // and of the one after
 };
 
 /// Refused (kind "diff") when the jobs are of two models: no tensor's name is in both, or most

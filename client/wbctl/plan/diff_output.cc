@@ -22,9 +22,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
-std::optional<double> WireSeconds(const PlannedJob& planned) {
+// `loads` are the plan's.
+std::optional<double> WireSeconds(const PlannedJob& planned, const std::vector<NicLoad>& loads) {
   if (!planned.rates.has_value()) return std::nullopt;
-  const std::vector<NicLoad> loads = NicLoads(planned.loaded.job, planned.plan);
   return PredictWireTime(planned.plan, loads, *planned.rates).seconds();
 }
 
@@ -57,10 +57,10 @@ void WriteTable(const PlannedJob& before,
   line("bytes", sizes(before.plan.bytes, after.plan.bytes));
   line("bound", sizes(before.plan.bound_bytes(), after.plan.bound_bytes()));
   line("fullest NIC", sizes(before.plan.max_nic_bytes(), after.plan.max_nic_bytes()));
-  const std::optional<double> was = WireSeconds(before);
-  const std::optional<double> is = WireSeconds(after);
+  const std::optional<double> was = WireSeconds(before, diff.loads_before);
+  const std::optional<double> is = WireSeconds(after, diff.loads_after);
   if (was.has_value() && is.has_value()) {
-    line("wire time", absl::StrFormat("%.3f s -> %.3f s", *was, *is));
+    line("wire time", absl::StrCat(ReadableSeconds(*was), " -> ", ReadableSeconds(*is)));
   }
   line("NICs", absl::StrCat(diff.nics_changed, " carry more or less one way",
                             diff.nics.empty() ? "" : "; most of all:"));
@@ -70,9 +70,9 @@ void WriteTable(const PlannedJob& before,
   }
 }
 
-Json Side(const PlannedJob& planned) {
+Json Side(const PlannedJob& planned, const std::vector<NicLoad>& loads) {
   const Plan& plan = planned.plan;
-  const std::optional<double> seconds = WireSeconds(planned);
+  const std::optional<double> seconds = WireSeconds(planned, loads);
   return {{"job", planned.loaded.job.name},
           {"bytes", plan.bytes},
           {"max_egress_bytes", plan.max_egress_bytes},
@@ -94,8 +94,8 @@ void WriteJson(const PlannedJob& before,
                     {"before", nic.before},
                     {"after", nic.after}});
   }
-  const Json json{{"before", Side(before)},
-                  {"after", Side(after)},
+  const Json json{{"before", Side(before, diff.loads_before)},
+                  {"after", Side(after, diff.loads_after)},
                   {"groups",
                    {{"added", diff.groups_added},
                     {"removed", diff.groups_removed},

@@ -47,12 +47,13 @@ class Lines {
   void WriteWireTime(const std::optional<Rates>& rates) {
     if (!e_.wire.has_value()) return;
     const WireTime& wire = *e_.wire;
-    Line("wire time",
-         absl::StrFormat("%.3f s, at the bound %.3f s: fullest NIC / %g GB/s of a rail",
-                         wire.seconds(), wire.bound, rates->rail_gb_per_s));
+    Line("wire time", absl::StrFormat("%s, at the bound %s: fullest NIC / %g GB/s of a rail",
+                                      ReadableSeconds(wire.seconds()), ReadableSeconds(wire.bound),
+                                      rates->rail_gb_per_s));
     if (plan_.intra_node_bytes == 0) return;
-    Line("", absl::StrFormat("rails %.3f s; inside nodes %.3f s: fullest GPU / %g GB/s of NVLink",
-                             wire.rail, wire.nvlink, rates->nvlink_gb_per_s));
+    Line("", absl::StrFormat("rails %s; inside nodes %s: fullest GPU / %g GB/s of NVLink",
+                             ReadableSeconds(wire.rail), ReadableSeconds(wire.nvlink),
+                             rates->nvlink_gb_per_s));
   }
 
   void WriteNics() {

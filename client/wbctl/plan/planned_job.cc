@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 #include "client/wbctl/process/mapped_file.h"
@@ -54,7 +55,7 @@ std::variant<Read, Refusals> ReadDeployment(const JobFile& file, std::string_vie
 std::variant<Read, Refusals> ReadFile(const JobFile& file) {
   const absl::StatusOr<MappedFile> mapped = MappedFile::Open(file.path);
   if (!mapped.ok()) return FileRefusal(mapped.status());
-  const fs::path extension = file.path.extension();
+  const std::string extension = absl::AsciiStrToLower(file.path.extension().string());
   if (extension == ".yaml" || extension == ".yml") return ReadDeployment(file, TextOf(*mapped));
   if (file.layers.has_value()) {
     return FileRefusal(absl::StrCat("--layers: ", file.path.string(),

@@ -22,6 +22,12 @@ std::string ReadableBytes(std::uint64_t bytes) {
   return absl::StrFormat("%.1f %s", value, kUnits.at(unit));
 }
 
+std::string ReadableSeconds(double seconds) {
+  if (seconds >= 1 || seconds == 0) return absl::StrFormat("%.3f s", seconds);
+  if (seconds >= 1e-3) return absl::StrFormat("%.1f ms", seconds * 1e3);
+  return absl::StrFormat("%.1f us", seconds * 1e6);
+}
+
 std::string Count(std::size_t count, const std::string& noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }

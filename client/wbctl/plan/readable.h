@@ -13,6 +13,9 @@ namespace wb {
 /// "17 B", "1.5 KiB", "70.4 GiB": at most four digits, for people.
 [[nodiscard]] std::string ReadableBytes(std::uint64_t bytes);
 
+/// "1.509 s", "12.3 ms", "4.0 us".
+[[nodiscard]] std::string ReadableSeconds(double seconds);
+
 /// "1 trainer", "2 trainers".
 [[nodiscard]] std::string Count(std::size_t count, const std::string& noun);
 

@@ -1,13 +1,16 @@
 #include "client/wbctl/plan_command.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "client/wbctl/output.h"
 #include "client/wbctl/plan/readable.h"
 #include "tests/support/catch.h"
 #include "tests/support/gqa_file.h"
@@ -248,8 +251,10 @@ TEST_CASE("a deployment's summary predicts the time on its wires", "[wbctl][plan
   REQUIRE(
       table.out.find("\nset by         egress: nobody but 2 trainers (policy/0, policy/1) can") !=
       std::string::npos);
-  REQUIRE(table.out.find("\nwire time      0.000 s, at the bound 0.000 s: fullest NIC / 50 GB/s") !=
-          std::string::npos);
+  const std::string seconds = ReadableSeconds(most / 50e9);
+  REQUIRE(seconds.ends_with(" us"));
+  REQUIRE(table.out.find("\nwire time      " + seconds + ", at the bound " + seconds +
+                         ": fullest NIC / 50 GB/s") != std::string::npos);
 }
 
 TEST_CASE("the option --diff says what an engine more changes", "[wbctl][plan]") {
@@ -313,6 +318,54 @@ TEST_CASE("a deployment that is wrong, or lacks its config, is refused with the 
   REQUIRE(layers.exit == ExitCode::kRefused);
   REQUIRE(layers.err.find("is a layout file, want a deployment file (*.yaml)") !=
           std::string::npos);
+}
+
+TEST_CASE("what names a file or comes from one is printed as one line", "[wbctl][plan][refused]") {
+  std::ostringstream out;
+  std::ostringstream err;
+  REQUIRE(RunPlan({.file = {.path = "/nowhere/a\x1b[31m\nb.json"}}, out, err) ==
+          ExitCode::kRefused);
+  const std::string text = err.str();
+  REQUIRE(text.find("/nowhere/a?[31m; b.json") != std::string::npos);
+  REQUIRE(std::count(text.begin(), text.end(), '\n') == 1);
+}
+
+TEST_CASE("a deployment file is one by its name in any case", "[wbctl][plan]") {
+  REQUIRE(RunDeployment("d.YAML", {.summary = true}).exit == ExitCode::kDone);
+}
+
+TEST_CASE("an empty file of a gigabyte is refused by its size, also as the one before",
+          "[wbctl][plan][refused]") {
+  const test::TempFolder scratch;
+  const std::string large = scratch.Write("large.yaml", "");
+  std::filesystem::resize_file(large, 1U << 30U);
+  std::ostringstream out;
+  std::ostringstream err;
+  REQUIRE(RunPlan({.file = {.path = large}}, out, err) == ExitCode::kRefused);
+  REQUIRE(RunPlan({.file = {.path = large}, .before = large}, out, err) == ExitCode::kRefused);
+  const std::string line = large + ": has 1073741824 bytes, want at most 1048576\n";
+  REQUIRE(err.str() == line + line);
+}
+
+TEST_CASE("flags of the plan take no value", "[wbctl][plan]") {
+  const std::string flag = GENERATE("--fan-out", "--node-sharing", "--summary");
+  CLI::App app;
+  ExitCode exit = ExitCode::kDone;
+  AddPlanCommand(app, exit);
+  REQUIRE_THROWS_AS(app.parse("plan /nowhere/layout.json " + flag + "=2"), CLI::ParseError);
+}
+
+TEST_CASE("no memory is a failure that says so in one line", "[wbctl]") {
+  std::ostringstream err;
+  REQUIRE(PrintException(std::bad_alloc(), err) == ExitCode::kFailed);
+  REQUIRE(err.str() == "wbctl: RESOURCE_EXHAUSTED: no memory left\n");
+}
+
+TEST_CASE("times are readable from microseconds on", "[wbctl][plan]") {
+  REQUIRE(ReadableSeconds(0) == "0.000 s");
+  REQUIRE(ReadableSeconds(0.000'004) == "4.0 us");
+  REQUIRE(ReadableSeconds(0.012'34) == "12.3 ms");
+  REQUIRE(ReadableSeconds(1.509) == "1.509 s");
 }
 
 TEST_CASE("output that cannot be written is a failure", "[wbctl][plan]") {
