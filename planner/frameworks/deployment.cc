@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -88,8 +89,17 @@ class DeploymentJob {
   std::optional<RankLayouts> LayOutRanks(const Framework& framework, const std::string& who) {
     std::variant<RankLayouts, Refusals> laid =
         std::visit([&](const auto& known) { return LayOut(model_, known); }, framework);
-    if (auto* ranks = std::get_if<RankLayouts>(&laid)) return std::move(*ranks);
-    Refuse(who, std::get<Refusals>(laid));
+    if (const auto* refusals = std::get_if<Refusals>(&laid)) {
+      Refuse(who, *refusals);
+      return std::nullopt;
+    }
+    auto& ranks = std::get<RankLayouts>(laid);
+    std::set<const Piece*> lists;
+    for (const Layout& rank : ranks) {
+      if (lists.insert(rank.pieces.data()).second) pieces_ += rank.pieces.size();
+    }
+    if (pieces_ <= kMaxPieces) return std::move(ranks);
+    Refuse("the deployment", TooManyPieces());
     return std::nullopt;
   }
 
@@ -123,6 +133,7 @@ class DeploymentJob {
   const Deployment& deployment_;
   const ModelTensors& model_;
   Job job_;
+  std::size_t pieces_ = 0;  // of layouts that differ
   Refusals refusals_;
 };
 

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
+
 namespace wb {
 namespace {
 
@@ -32,6 +34,14 @@ Cut EqualPart(
     TensorId tensor, std::size_t dim, std::int64_t extent, std::int64_t parts, std::int64_t index) {
   const std::int64_t each = extent / parts;
   return {tensor, dim, index * each, (index + 1) * each};
+}
+
+Refusals TooManyPieces() {
+  return {{"limit", "", "",
+           absl::StrCat("ranks that differ have more than ", kMaxPieces,
+                        " pieces in all, want at most so many: fewer ranks that each hold a part "
+                        "of every tensor (with FSDP a smaller shard, or ep above 1, which stacks "
+                        "experts), or --layers")}};
 }
 
 Cut LayoutDraft::Whole(TensorId tensor) const {

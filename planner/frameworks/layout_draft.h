@@ -9,8 +9,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-
 #include "planner/frameworks/model_tensors.h"
 #include "planner/model/layout.h"
 #include "planner/model/refusal.h"
@@ -64,8 +62,12 @@ class LayoutDraft {
 /// Layouts of the ranks of a group: role, rank and tables; group and node are the caller's.
 using RankLayouts = std::vector<Layout>;
 
-/// The most pieces of different layouts of a group; more are refused (kind "limit").
-inline constexpr std::size_t kMaxGroupPieces = 32'000'000;
+/// The most pieces of all layouts of a deployment that differ; more are refused (kind "limit"). To
+/// lay them out and plan them takes about 1 KB each. Kimi-K2 over 4096 trainers has 250000.
+inline constexpr std::size_t kMaxPieces = 4'000'000;
+
+/// The refusal of more.
+[[nodiscard]] Refusals TooManyPieces();
 
 /// Puts the layouts of a group's ranks together, making each that differs once: ranks with equal
 /// keys share their tables.
@@ -82,11 +84,7 @@ template <typename Key, typename Make>
       entry->second = make(key);
       pieces += entry->second.pieces.size();
     }
-    if (pieces > kMaxGroupPieces) {
-      return Refusals{{"limit", "", "",
-                       absl::StrCat("the first ", ranks.size() + 1, " ranks have ", pieces,
-                                    " pieces, want at most ", kMaxGroupPieces, " in a group")}};
-    }
+    if (pieces > kMaxPieces) return TooManyPieces();
     Layout& rank = ranks.emplace_back(entry->second);
     rank.name.rank = static_cast<std::int32_t>(ranks.size() - 1);
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <variant>
@@ -355,6 +356,24 @@ TEST_CASE("keys that say something about what the model lacks are refused", "[fr
         Texts{"rollouts[0]: moe_dense_tp is 1, want it left out: the model has no experts"});
   CHECK(RefusedFile(SmallWith({{"  pp: 1\n", "  pp: 1\n  first_stage_layers: 0\n"}})) ==
         Texts{"d.yaml:10: trainer.first_stage_layers: '0', want an integer from 1 to 4096"});
+}
+
+TEST_CASE("ranks with too many pieces are refused with what to change", "[frameworks]") {
+  const std::vector<Piece> thousand(1000, MustJob(kSmall, SmallMoe(), 1).layouts[0].pieces[0]);
+  Layout layout;
+  layout.pieces = thousand;
+  int made = 0;
+  std::vector<int> keys(10'000);
+  std::iota(keys.begin(), keys.end(), 0);
+  const std::variant<RankLayouts, Refusals> ranks = MakeRanks(keys, [&](int /*key*/) {
+    ++made;
+    return layout;
+  });
+  CHECK(made == 4001);
+  CHECK(TextsOf(std::get<Refusals>(ranks)) ==
+        Texts{"ranks that differ have more than 4000000 pieces in all, want at most so many: fewer "
+              "ranks that each hold a part of every tensor (with FSDP a smaller shard, or ep above "
+              "1, which stacks experts), or --layers"});
 }
 
 TEST_CASE("too few nodes are refused before anything is laid out", "[frameworks]") {
