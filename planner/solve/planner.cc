@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -28,29 +29,51 @@ bool NearBound(const Plan& plan) {
          plan.bound_bytes() / 50;
 }
 
-void RouteGroups(const Job& job,
+// Whether what kept groups' quotas say of each pool is the row that they get from it: their rows
+// are made anew, and with node sharing not from their quotas.
+bool FillRows(const PoolRows& rows, const std::vector<bool>& kept, const Plan& plan) {
+  for (std::uint32_t g = 0; g < kept.size(); ++g) {
+    if (!kept[g]) continue;
+    std::map<std::uint32_t, std::uint64_t> bytes;
+    for (const Quota& quota : plan.groups[g].quotas) bytes[quota.pool] += quota.bytes;
+    if (bytes != rows.BytesOf(g)) return false;
+  }
+  return true;
+}
+
+// False, and nothing routed, where kept quotas do not fit.
+bool RouteGroups(const Job& job,
                  const std::vector<WorkerIndex>& senders,
                  const std::vector<bool>& kept,
                  Plan& plan) {
   if (plan.node_sharing) ShareWithinNodes(job, plan);
   const PoolRows rows(plan);
+  if (!FillRows(rows, kept, plan)) return false;
   Route(job, senders, kept, rows, plan);
   FillTotals(job, rows, plan);
+  return true;
 }
 
-// Routes what is not kept of the plan before, and all of it anew where that is far from the bound
-// and helps.
+void RouteAll(const Job& job, const std::vector<WorkerIndex>& senders, Plan& plan) {
+  RouteGroups(job, senders, std::vector<bool>(plan.groups.size(), false), plan);
+}
+
+// Routes what is not kept of the plan before, and all of it anew where what is kept does not fit,
+// or where that is far from the bound and helps.
 void KeepOrRoute(const Job& job,
                  const std::vector<WorkerIndex>& senders,
                  const PreviousPlan& previous,
                  Plan& plan) {
   std::vector<PlanGroup> groups = plan.groups;
   const std::vector<bool> kept = Keep(job, previous, plan);
-  RouteGroups(job, senders, kept, plan);
+  if (!RouteGroups(job, senders, kept, plan)) {
+    plan.groups = std::move(groups);
+    return RouteAll(job, senders, plan);
+  }
   if (std::find(kept.begin(), kept.end(), true) == kept.end() || NearBound(plan)) return;
   const std::uint64_t most = plan.max_nic_bytes();
   std::swap(plan.groups, groups);
-  RouteGroups(job, senders, std::vector<bool>(kept.size(), false), plan);
+  RouteAll(job, senders, plan);
   if (plan.max_nic_bytes() < most) return;
   std::swap(plan.groups, groups);
   FillTotals(job, PoolRows(plan), plan);
@@ -81,7 +104,7 @@ std::variant<Plan, Refusals> Solve(const Job& job,
   if (previous.has_value()) {
     KeepOrRoute(work, senders, *previous, plan);
   } else {
-    RouteGroups(work, senders, std::vector<bool>(plan.groups.size(), false), plan);
+    RouteAll(work, senders, plan);
   }
   FillFingerprints(work, plan);
   ordered.Restore(plan);

@@ -100,6 +100,19 @@ TEST_CASE("groups that stay keep their moves when a group joins or leaves",
   CheckKeeps(fewer, SolveAfter(fewer, whole, of_whole), whole, of_whole);
 }
 
+TEST_CASE("a plan before whose quotas do not fill what a group gets is not kept",
+          "[planner][solve]") {
+  std::mt19937_64 rng(1);
+  const Job job = test::RandomJob(rng, Limits(false));
+  const Plan plan = MustSolve(job);
+  Plan other = plan;
+  for (PlanGroup& group : other.groups) {
+    if (!group.quotas.empty()) group.quotas.back().bytes /= 2;
+  }
+  REQUIRE(other != plan);
+  REQUIRE(SolveAfter(job, job, other) == plan);
+}
+
 TEST_CASE("a job that has not changed keeps its plan", "[planner][solve][property]") {
   const int round = GENERATE(range(0, 50));
   INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round);
