@@ -6,6 +6,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/seed.h"
+#include "transport/copy/stream_copy.h"
 
 namespace wb {
 namespace {
@@ -98,8 +99,9 @@ TEST_CASE("CopyRuns moves exactly the bytes of the range, block to block",
   const int round = GENERATE(range(0, 400));
   INFO("WB_TEST_SEED=" << test::RunSeed() << " round " << round);
   std::mt19937_64 rng = test::TestRng(round);
-  const std::uint64_t widths[] = {1, 2, 3, 4, 8, 16, 24, 32, 64};
-  const std::uint64_t width = widths[Draw(rng, 0, 8)];
+  const std::uint64_t widths[] = {1, 2, 3, 4, 8, 16, 24, 32, 64, kLeastStreamedBytes + 5};
+  const std::uint64_t width = widths[Draw(rng, 0, 9)];
+  const CopiedFor use = Draw(rng, 0, 1) == 0 ? CopiedFor::kRead : CopiedFor::kLeft;
   const ByteBlock from = RandomBlock(rng, width * Draw(rng, 1, 3));
   const ByteBlock to = RandomBlock(rng, width);
   const std::uint64_t from_begin = Draw(rng, 0, from.bytes());
@@ -115,7 +117,7 @@ TEST_CASE("CopyRuns moves exactly the bytes of the range, block to block",
   for (std::uint64_t i = 0; i < bytes; ++i) {
     expected[writes[to_begin + i]] = source[reads[from_begin + i]];
   }
-  CopyRuns({source, from, from_begin}, {target, to, to_begin}, bytes);
+  CopyRuns({source, from, from_begin}, {target, to, to_begin}, bytes, use);
   REQUIRE(target == expected);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/copy/stream_copy.h"
+
 namespace wb {
 namespace {
 
@@ -11,6 +13,14 @@ struct Steps {
   std::uint64_t from = 0;
   std::uint64_t to = 0;
 };
+
+constexpr std::uint64_t kAheadBytes = 4096;  // that are fetched before they are copied
+constexpr std::uint64_t kLongBytes = 16384;  // pieces whose beginning, not foreseen, costs nothing
+constexpr std::uint64_t kLineBytes = 64;
+
+void Prefetch(const std::byte* from, std::uint64_t bytes) {
+  for (std::uint64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(from + at);
+}
 
 // A piece of a size that the compiler knows is a load and a store; memcpy allows any alignment.
 template <std::size_t kBytes>
@@ -40,8 +50,25 @@ void CopyRow(
     default:
       break;
   }
+  // Processors foresee reads that follow each other, not pieces at a distance.
+  const bool foreseen = steps.from == bytes || bytes < kLineBytes || bytes >= kLongBytes;
+  const std::uint64_t ahead = foreseen ? count : kAheadBytes / bytes + 1;
   for (std::uint64_t i = 0; i < count; ++i) {
+    if (ahead < count - i) Prefetch(from + (i + ahead) * steps.from, bytes);
     std::memcpy(to + i * steps.to, from + i * steps.from, bytes);
+  }
+}
+
+/// Whether a row goes past the caches: reads have to be in sequence to keep up with such writes.
+bool Streams(CopiedFor use, std::uint64_t bytes, std::uint64_t step) {
+  if (use == CopiedFor::kRead || bytes < kLeastStreamedBytes) return false;
+  return step == bytes || bytes >= kLongBytes;
+}
+
+void StreamRow(
+    const std::byte* from, std::byte* to, Steps steps, std::uint64_t bytes, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    StreamCopy(to + i * steps.to, from + i * steps.from, bytes);
   }
 }
 
@@ -113,7 +140,10 @@ void ByteRuns::AdvanceRow(std::uint64_t bytes, std::uint64_t count) {
   if (left_ > 0) NextRun(count);
 }
 
-void CopyRuns(BlockSpan<const std::byte> from, BlockSpan<std::byte> to, std::uint64_t bytes) {
+void CopyRuns(BlockSpan<const std::byte> from,
+              BlockSpan<std::byte> to,
+              std::uint64_t bytes,
+              CopiedFor use) {
   ByteRuns source(from.block, from.begin, from.begin + bytes);
   ByteRuns target(to.block, to.begin, to.begin + bytes);
   while (source.left() > 0) {
@@ -121,8 +151,9 @@ void CopyRuns(BlockSpan<const std::byte> from, BlockSpan<std::byte> to, std::uin
     const PieceRow read = source.Row(piece);
     const PieceRow write = target.Row(piece);
     const std::uint64_t count = std::min(read.count, write.count);
-    CopyRow(from.memory.data() + source.offset(), to.memory.data() + target.offset(),
-            {read.step, write.step}, piece, count);
+    const auto copy_row = Streams(use, piece, read.step) ? StreamRow : CopyRow;
+    copy_row(from.memory.data() + source.offset(), to.memory.data() + target.offset(),
+             {read.step, write.step}, piece, count);
     source.AdvanceRow(piece, count);
     target.AdvanceRow(piece, count);
   }

@@ -56,10 +56,17 @@ struct BlockSpan {
   std::uint64_t begin = 0;
 };
 
+/// What becomes of copied bytes: kRead soon by this processor, or kLeft, which lets long runs go
+/// past the caches (stream_copy.h; the caller calls EndStreaming).
+enum class CopiedFor : std::uint8_t { kRead, kLeft };
+
 /// Copies `bytes` of packed order from one block to another, run by run, with nothing in between.
 /// The caller has checked that both ranges lie inside their blocks, and the blocks inside their
 /// memories; the memories do not overlap.
-void CopyRuns(BlockSpan<const std::byte> from, BlockSpan<std::byte> to, std::uint64_t bytes);
+void CopyRuns(BlockSpan<const std::byte> from,
+              BlockSpan<std::byte> to,
+              std::uint64_t bytes,
+              CopiedFor use = CopiedFor::kRead);
 
 /// Copies the packed range [begin, begin + packed.size()) of `block` in `memory` to `packed`.
 /// The caller has checked that the block lies inside `memory`.

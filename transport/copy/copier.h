@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/base/byte_block.h"
+#include "transport/copy/byte_runs.h"
 
 namespace wb {
 
@@ -24,11 +25,13 @@ struct CopyStep {
 };
 
 /// Runs `steps` in order, then takes the Checksum of `summed` (a gathered slot, say, or bytes that
-/// landed in place; may be empty) into `checksum`. A value: it goes into the copier and comes back,
-/// so that its owner can use its memory again.
+/// landed in place; may be empty) into `checksum`. What the steps write is used as `copied_for`
+/// says. A value: it goes into the copier and comes back, so that its owner can use its memory
+/// again.
 struct CopyJob {
   std::uint64_t token = 0;
   std::vector<CopyStep> steps;
+  CopiedFor copied_for = CopiedFor::kRead;
   std::span<const std::byte> summed;
   std::uint64_t checksum = 0;
 };

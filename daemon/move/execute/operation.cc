@@ -14,6 +14,9 @@ void Submit(Copier& copier, Operation& operation) {
   CopyJob job;
   job.token = operation.tag;
   job.steps = std::move(operation.steps);
+  // What is packed is sent from its slot at once; all else is for a worker, later.
+  const bool packed = operation.phase == Operation::Phase::kPacking;
+  job.copied_for = packed ? CopiedFor::kRead : CopiedFor::kLeft;
   if (operation.has_checksum) job.summed = operation.memory;
   copier.Submit(std::move(job));
 }
