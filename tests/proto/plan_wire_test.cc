@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -38,6 +39,26 @@ TEST_CASE("A plan part survives the wire", "[proto]") {
   empty.job = "job";
   empty.group = "engine";
   CHECK(*PlanPartFromProto(ToProto(empty)) == empty);
+}
+
+TEST_CASE("A strided slice is one move on the wire, and 15000 segments are 64 bytes each at most",
+          "[proto][field][case-142]") {
+  constexpr std::int64_t kSegments = 15'000;
+  constexpr std::int64_t kColumns = 33'792;  // 66 KB a row
+  constexpr std::int64_t kCut = 2'048;
+  PlanPart part = Part();
+  part.tensors = {{"w", Dtype::kBf16, {kSegments, kColumns}, false}};
+  part.ties.clear();
+  const auto move = [](std::int64_t begin, std::int64_t end) {
+    return Move{WorkerIndex(1), WorkerIndex(0), TensorId(0),
+                *Box::Create({begin, kCut}, {end, 2 * kCut}),
+                static_cast<std::uint64_t>((end - begin) * kCut * 2)};
+  };
+  part.moves = {move(0, kSegments)};
+  CHECK(ToProto(part).ByteSizeLong() < 1'000);
+  part.moves.clear();
+  for (std::int64_t row = 0; row < kSegments; ++row) part.moves.push_back(move(row, row + 1));
+  CHECK(ToProto(part).ByteSizeLong() <= 64 * kSegments);
 }
 
 TEST_CASE("Indices of a plan beyond their tables are refused by field", "[proto]") {

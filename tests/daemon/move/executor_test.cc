@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/daemon/move/move_pair.h"
@@ -13,6 +14,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/open_descriptors.h"
 #include "tests/support/seed.h"
+#include "tests/support/time_slack.h"
 #include "transport/copy/copy_pool.h"
 
 namespace wb::test {
@@ -147,6 +149,57 @@ TEST_CASE("what has both ends here is copied and never sent", "[move]") {
   REQUIRE(std::equal(target.begin(), target.end(), image.begin()));
   REQUIRE(pair.t.events.staged.front().second == BytesByPath{0, 0, 30'000});
   REQUIRE(pair.t.fabric->payloads() + pair.r.fabric->payloads() == 0);
+}
+
+TEST_CASE("a byte is copied once within a node, at most twice between nodes, or not at all",
+          "[move][field][case-145]") {
+  const Blocks rows{{0, {8, 30, {{1000, 64}}}}};
+  const Blocks run{{0, Run(100, 30'000)}};
+  Pair pair(64'000);
+  SECTION("within a node, whatever lies where") {
+    pair.t.AddMemory(kOther, 64'000);
+    const Blocks from = GENERATE_REF(rows, run);
+    const Blocks to = GENERATE_REF(rows, run);
+    AttemptWork work = WorkOf(1);
+    work.copies.push_back({pair.t.Bind(MakeStream(from, kTestChunk), kRegion),
+                           pair.t.Bind(MakeStream(to, kTestChunk), kOther)});
+    Deliver(pair.world, {{&pair.t, work}});
+    REQUIRE(pair.t.copies.copied_bytes() == 30'000);
+  }
+  SECTION("between nodes: into a slot, and out of one") {
+    Deliver(pair.world, pair.Work(1, rows, rows));
+    REQUIRE(pair.t.copies.copied_bytes() == 30'000);
+    REQUIRE(pair.r.copies.copied_bytes() == 30'000);
+  }
+  SECTION("between nodes, in one run at both: no slot, though it is summed") {
+    Deliver(pair.world, pair.Work(1, run, run));
+    REQUIRE(pair.t.copies.copied_bytes() + pair.r.copies.copied_bytes() == 0);
+  }
+}
+
+TEST_CASE("work of 15000 separate segments is taken on, and begun, within 50 ms",
+          "[move][field][case-142]") {
+  constexpr std::uint64_t kSegments = 15'000;
+  constexpr std::uint64_t kStride = 1024;
+  Pair pair(kSegments * kStride);
+  Blocks segments;
+  for (std::uint64_t i = 0; i < kSegments; ++i)
+    segments.push_back({0, Run(i * kStride, 64 + i % 7)});
+  const std::vector<NodeWork> all = pair.Work(1, segments, segments);
+  for (const NodeWork& one : all) {
+    AttemptWork work = one.work;
+    const auto start = std::chrono::steady_clock::now();
+    one.node->executor->Prepare(std::move(work));
+    REQUIRE(std::chrono::steady_clock::now() - start < Slack(std::chrono::milliseconds(50)));
+  }
+  pair.world.DriveUntil(
+      [&] { return pair.t.events.prepared.size() + pair.r.events.prepared.size() == all.size(); });
+  for (const NodeWork& one : all) {
+    const auto start = std::chrono::steady_clock::now();
+    one.node->executor->Go(one.work.attempt);
+    REQUIRE(std::chrono::steady_clock::now() - start < Slack(std::chrono::milliseconds(50)));
+  }
+  pair.world.DriveUntil([&] { return pair.r.events.staged.size() == 1; });
 }
 
 TEST_CASE("staged tells the bytes that landed, and the counters whom they came from", "[move]") {
