@@ -8,13 +8,16 @@
 
 namespace wb::cuda {
 
-// NOLINTBEGIN(readability-identifier-naming): the driver's names
+inline constexpr Result kInvalidValue = 1;      // CUDA_ERROR_INVALID_VALUE
+inline constexpr Result kNoDevice = 100;        // CUDA_ERROR_NO_DEVICE
+inline constexpr Result kInvalidDevice = 101;   // CUDA_ERROR_INVALID_DEVICE
+inline constexpr Result kInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
+
 extern "C" {
 Result cuCtxGetCurrent(Context* context);
 Result cuDevicePrimaryCtxGetState(Device device, unsigned int* flags, int* active);
 Result cuMemAlloc_v2(Address* address, std::size_t bytes);
 }
-// NOLINTEND(readability-identifier-naming)
 
 /// Calls on memory that were made without a context, or with another device's.
 extern "C" int WbFakeCudaMisuses();

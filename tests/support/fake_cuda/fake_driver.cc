@@ -16,7 +16,7 @@ namespace wb::test {
 namespace {
 
 std::optional<std::string> Variable(const char* name) {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): as the driver does
+  const char* const value = std::getenv(name);
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 

@@ -39,9 +39,8 @@ class Finder {
 
 absl::StatusOr<CudaApi> CudaApi::Load(const std::string& library) {
   void* const opened = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  // The text names the library.
-  if (opened == nullptr)
-    return NoCuda(::dlerror());  // NOLINT(concurrency-mt-unsafe): of the thread
+  // dlerror's text names the library, and is this thread's.
+  if (opened == nullptr) return NoCuda(::dlerror());  // NOLINT(concurrency-mt-unsafe)
   Finder finder(opened);
   CudaApi api;
   finder.Find("cuInit", api.init_);
@@ -63,9 +62,7 @@ absl::StatusOr<CudaApi> CudaApi::Load(const std::string& library) {
     return NoCuda(absl::StrCat(library, " has no ", finder.missing()));
   }
   const absl::Status initialised = api.ToStatus("cuInit", api.init_(0));
-  if (!initialised.ok()) {
-    return NoCuda(absl::StrCat(library, ": ", initialised.message()));
-  }
+  if (!initialised.ok()) return NoCuda(absl::StrCat(library, ": ", initialised.message()));
   return api;
 }
 

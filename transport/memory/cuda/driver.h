@@ -23,12 +23,7 @@ struct IpcMemHandle {  // CUipcMemHandle
   char reserved[64];
 };
 
-inline constexpr Result kSuccess = 0;           // CUDA_SUCCESS
-inline constexpr Result kInvalidValue = 1;      // CUDA_ERROR_INVALID_VALUE
-inline constexpr Result kNoDevice = 100;        // CUDA_ERROR_NO_DEVICE
-inline constexpr Result kInvalidDevice = 101;   // CUDA_ERROR_INVALID_DEVICE
-inline constexpr Result kInvalidContext = 201;  // CUDA_ERROR_INVALID_CONTEXT
-
+inline constexpr Result kSuccess = 0;            // CUDA_SUCCESS
 inline constexpr int kPointerDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
