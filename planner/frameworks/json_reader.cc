@@ -20,12 +20,13 @@ constexpr int kMaxDepth = 32;  // what walks a value calls itself for each level
 class Checks {
  public:
   bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    using enum Json::parse_event_t;
-    if ((event == object_start || event == array_start) && depth >= kMaxDepth) too_deep_ = true;
+    using Event = Json::parse_event_t;
+    const bool opens = event == Event::object_start || event == Event::array_start;
+    if (opens && depth >= kMaxDepth) too_deep_ = true;
     if (too_deep_) return false;
-    if (event == object_start) open_.emplace_back();
-    if (event == object_end) open_.pop_back();
-    if (event == key) {
+    if (event == Event::object_start) open_.emplace_back();
+    if (event == Event::object_end) open_.pop_back();
+    if (event == Event::key) {
       const auto& name = parsed.get_ref<const std::string&>();
       if (!open_.back().insert(name).second) twice_.insert(name);
     }

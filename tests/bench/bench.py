@@ -13,8 +13,8 @@ import signal
 import statistics
 import sys
 
-import first
 import leader
+import transfer
 from measure import ProgramFailed, figures, memcpy_rate, output, row
 from rehearsal import cuts, rehearse, worker
 
@@ -64,6 +64,15 @@ def micro(binaries, name):
     return rows
 
 
+def fabric(binaries):
+    """Messages in flight, and their sizes: what each fabric carries, cold memory."""
+    return [row(f"{transport}, messages of {size >> 10} KiB, {in_flight} in flight",
+                float(output([binaries / "fabric_bench", transport, str(size), str(in_flight),
+                              str(1 << 28)])), "GB/s")
+            for transport in ("tcp", "shm") for size in (4 << 10, 64 << 10, 1 << 20, 4 << 20)
+            for in_flight in (1, 2, 4, 8)]
+
+
 def planner(binaries):
     """Medians; the limit is what a figure must be at most."""
     rows = figures(output([binaries / "planner_bench", scenario])
@@ -85,11 +94,12 @@ def fit(values):
 
 def show(rows):
     width = max(len(r["name"]) for r in rows)
-    print(f"{'name':<{width}}  {'value':>10}  {'unit':<5}  {'limit':>10}  {'ratio':>6}")
+    print(f"{'name':<{width}}  {'value':>10}  {'unit':<5}  {'limit':>10}  {'ratio':>6}  {'aim':>4}")
     for r in rows:
         limit = f"{r['limit']:10.2f}" if r["limit"] else " " * 10
         ratio = f"{r['ratio']:6.2f}" if r["ratio"] else ""
-        print(f"{r['name']:<{width}}  {r['value']:10.2f}  {r['unit']:<5}  {limit}  {ratio}")
+        aim = f"{r['aim']:4.2f}" if r["aim"] else ""
+        print(f"{r['name']:<{width}}  {r['value']:10.2f}  {r['unit']:<5}  {limit}  {ratio:>6}  {aim}")
 
 
 def write(rows, path):
@@ -111,7 +121,8 @@ def main():
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     binaries = options.bin.resolve()
-    whole = {"demo": demo, "first": first.rows, "leader": leader.rows, "planner": planner}
+    whole = {"demo": demo, "fabric": fabric, "leader": leader.rows,
+             "planner": planner, "transfer": transfer.rows}
     try:
         rows = (whole[options.name](binaries) if options.name in whole
                 else micro(binaries, options.name))

@@ -1,15 +1,16 @@
-// Messages of one process to another over UCX and TCP on the loopback interface, nothing packed or
-// summed, against one thread's memcpy in the same run. Arguments: bytes a message, messages in
-// flight.
+// Messages of one process to another over UCX, nothing packed or summed: what a fabric carries.
+// Prints GB/s of one walk through as much memory as is given, after one that makes it present.
+//
+// usage: fabric_bench tcp|shm MESSAGE_BYTES IN_FLIGHT MEMORY_BYTES
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <poll.h>
@@ -19,8 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <benchmark/benchmark.h>
-
 #include "transport/memory/region.h"
 #include "transport/ucx/ucx_environment.h"
 #include "transport/ucx/ucx_fabric.h"
@@ -29,7 +28,13 @@ namespace wb {
 namespace {
 
 constexpr RegionId kMemory{1};
-constexpr std::uint64_t kMemoryBytes = std::uint64_t{64} << 20;
+
+struct Arguments {
+  std::string transports;
+  std::uint64_t message_bytes = 0;
+  std::uint64_t in_flight = 0;
+  std::uint64_t memory_bytes = 0;
+};
 
 struct Party {
   RegionTable regions;
@@ -43,13 +48,13 @@ void Check(const absl::Status& status) {
   std::exit(1);
 }
 
-std::unique_ptr<Party> MakeParty() {
+std::unique_ptr<Party> MakeParty(const Arguments& arguments) {
   auto party = std::make_unique<Party>();
-  absl::StatusOr<Region> memory = Region::AllocateArena(kMemoryBytes);
+  absl::StatusOr<Region> memory = Region::AllocateArena(arguments.memory_bytes);
   Check(memory.status());
   Check(party->regions.Add(kMemory, *std::move(memory)));
   absl::StatusOr<std::unique_ptr<Fabric>> fabric =
-      UcxFabric::Create({.interface = "lo"}, party->regions);
+      UcxFabric::Create({"lo", arguments.transports}, party->regions);
   Check(fabric.status());
   party->fabric = *std::move(fabric);
   return party;
@@ -60,19 +65,22 @@ bool Step(Party& party, int stop_fd) {
   if (party.fabric->Progress(party.events)) return true;
   const absl::StatusOr<bool> armed = party.fabric->Arm();
   Check(armed.status());
-  if (!*armed) return true;
+  if (!*armed) {
+    std::this_thread::yield();  // as the mover does: the other end may need the core
+    return true;
+  }
   pollfd watched[] = {{party.fabric->wakeup_fd(), POLLIN, 0}, {stop_fd, POLLIN, 0}};
   poll(watched, 2, 1000);
   return watched[1].revents == 0;
 }
 
 /// The other process: lands whatever comes, one place after the other.
-[[noreturn]] void Serve(int parent) {
+[[noreturn]] void Serve(const Arguments& arguments, int parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const std::unique_ptr<Party> party = MakeParty();
+  const std::unique_ptr<Party> party = MakeParty(arguments);
   std::uint64_t next = 0;
   party->fabric->SetReceiver([&](const Announcement& announcement) {
-    if (next + announcement.bytes > kMemoryBytes) next = 0;
+    if (next + announcement.bytes > arguments.memory_bytes) next = 0;
     const Landing landing{{kMemory, next, announcement.bytes}, 0};
     next += announcement.bytes;
     return absl::StatusOr<std::optional<Landing>>(landing);
@@ -83,76 +91,62 @@ bool Step(Party& party, int stop_fd) {
   std::_Exit(0);
 }
 
-double MemcpyRate(std::span<std::byte> memory) {
-  const std::size_t half = memory.size() / 2;
-  double best = 0;
-  for (int round = 0; round < 10; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    std::memcpy(memory.data(), memory.data() + half, half);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    best = std::max(best, static_cast<double>(half) / took.count() / 1e9);
-  }
-  return best;
-}
-
-Party* sender = nullptr;
-EndpointId endpoint;
-
-void SendMessages(benchmark::State& state) {
-  const auto bytes = static_cast<std::uint64_t>(state.range(0));
-  const auto window = static_cast<std::uint64_t>(state.range(1));
+/// Sends the memory once.
+void SendAll(Party& sender, EndpointId endpoint, const Arguments& arguments) {
   const std::byte header[64] = {};
   std::uint64_t in_flight = 0;
-  std::uint64_t next = 0;
   const auto settle = [&](std::uint64_t at_most) {
     while (in_flight > at_most) {
-      Step(*sender, -1);
-      for (const FabricEvent& event : sender->events) {
+      Step(sender, -1);
+      for (const FabricEvent& event : sender.events) {
         Check(event.status);
         --in_flight;
       }
-      sender->events.clear();
+      sender.events.clear();
     }
   };
-  for ([[maybe_unused]] const auto& _ : state) {
-    settle(window - 1);
-    if (next + bytes > kMemoryBytes) next = 0;
-    Check(sender->fabric->Send(endpoint, header, {kMemory, next, bytes}, 0));
-    next += bytes;
+  const std::uint64_t bytes = arguments.message_bytes;
+  for (std::uint64_t at = 0; at + bytes <= arguments.memory_bytes; at += bytes) {
+    settle(arguments.in_flight - 1);
+    Check(sender.fabric->Send(endpoint, header, {kMemory, at, bytes}, 0));
     ++in_flight;
   }
   settle(0);
-  state.SetBytesProcessed(state.iterations() * state.range(0));
-  state.counters["limit_gb_per_s"] =
-      MemcpyRate(sender->regions.ResolveWritable({kMemory, 0, kMemoryBytes}).value());
 }
-
-BENCHMARK(SendMessages)
-    ->ArgsProduct({{4 << 10, 64 << 10, 1 << 20, 4 << 20}, {1, 2, 4, 8}})
-    ->UseRealTime();
 
 }  // namespace
 }  // namespace wb
 
 int main(int argc, char** argv) {
+  wb::Arguments arguments;
+  if (argc == 5) {
+    arguments = {argv[1], std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10),
+                 std::strtoull(argv[4], nullptr, 10)};
+  }
+  if (arguments.message_bytes == 0 || arguments.in_flight == 0 ||
+      arguments.memory_bytes < arguments.message_bytes) {
+    std::cerr << "usage: fabric_bench tcp|shm MESSAGE_BYTES IN_FLIGHT MEMORY_BYTES\n";
+    return 3;
+  }
   wb::DropInheritedUcxVariables();
   int ends[2] = {};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return 1;
   const pid_t receiver = fork();
   if (receiver == 0) {
     close(ends[0]);
-    wb::Serve(ends[1]);
+    wb::Serve(arguments, ends[1]);
   }
   close(ends[1]);
   char address[256] = {};
   if (read(ends[0], address, sizeof(address) - 1) <= 0) return 1;
-  const std::unique_ptr<wb::Party> party = wb::MakeParty();
-  wb::sender = party.get();
+  const std::unique_ptr<wb::Party> party = wb::MakeParty(arguments);
   const absl::StatusOr<wb::EndpointId> connected = party->fabric->Connect(address);
   wb::Check(connected.status());
-  wb::endpoint = *connected;
-  benchmark::Initialize(&argc, argv);
-  benchmark::RunSpecifiedBenchmarks();
+  wb::SendAll(*party, *connected, arguments);
+  const auto start = std::chrono::steady_clock::now();
+  wb::SendAll(*party, *connected, arguments);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  std::printf("%.3f\n", static_cast<double>(arguments.memory_bytes) / took.count() / 1e9);
   close(ends[0]);
   waitpid(receiver, nullptr, 0);
   return 0;

@@ -33,9 +33,9 @@ def output(command, environment=None, seconds=SECONDS):
     return done.stdout
 
 
-def memcpy_rate(binaries, bytes_):
-    """GB/s of one thread's memcpy of as many bytes, both sides touched before."""
-    return float(output([binaries / "memcpy_limit", str(bytes_)]))
+def memcpy_rate(binaries, bytes_, threads=1):
+    """GB/s of memcpy of as many bytes, both sides touched before."""
+    return float(output([binaries / "memcpy_limit", str(bytes_), str(threads)]))
 
 
 def in_turns(measures, rounds):

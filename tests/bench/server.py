@@ -15,10 +15,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def listens(port):
-    """Whether anything does. A connection to find out would be the only one that some tools take."""
-    lines = [line.split() for table in ("/proc/net/tcp", "/proc/net/tcp6")
-             for line in pathlib.Path(table).read_text().splitlines()[1:]]
+def listens(pid, port):
+    """Whether anything in the process's network does. A connection to find out would be the only one
+    that some tools take."""
+    lines = [line.split() for table in ("tcp", "tcp6")
+             for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]]
     return any(state == "0A" and int(local.rsplit(":", 1)[1], 16) == port
                for _, local, _, state, *_ in lines)
 
@@ -30,7 +31,7 @@ def serving(server, port, environment=None):
                                stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + SECONDS
-        while not listens(port):
+        while not listens(process.pid, port):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise ProgramFailed(f"{server[0]} does not listen on port {port}")
             time.sleep(0.005)
