@@ -139,7 +139,7 @@ bool UcxEngine::Progress(std::vector<FabricEvent>& events) {
   return any;
 }
 
-absl::StatusOr<bool> UcxEngine::Arm() {
+absl::StatusOr<bool> UcxEngine::Arm() const {
   const ucs_status_t status = ucp_worker_arm(stack_.worker.get());
   if (status == UCS_ERR_BUSY) return false;
   WB_RETURN_IF_ERROR(FromUcs(status, "ucx: ucp_worker_arm"));
@@ -154,11 +154,7 @@ absl::Status UcxEngine::Probe() {
   return probe_->Send();
 }
 
-absl::Status UcxEngine::Close(const absl::Status& why, std::vector<FabricEvent>& events) {
-  const Clock::time_point deadline = Clock::now() + kCloseTime;
-  messages_.SetReceiver(nullptr);
-  endpoints_.Settle(listener_.get(), failed_);  // UCX wants no connection left over when
-  listener_.Reset();                            // its listener goes
+void UcxEngine::EndAll(const absl::Status& why) {
   for (const EndpointId id : endpoints_.Ids()) {
     UcxEndpoint& endpoint = *endpoints_.Find(id);
     if (endpoint.ended) continue;
@@ -168,9 +164,21 @@ absl::Status UcxEngine::Close(const absl::Status& why, std::vector<FabricEvent>&
     }
   }
   if (probe_ != nullptr) probe_->Close();
+}
+
+bool UcxEngine::closed() const {
+  return endpoints_.empty() && (probe_ == nullptr || probe_->closed());
+}
+
+absl::Status UcxEngine::Close(const absl::Status& why, std::vector<FabricEvent>& events) {
+  const Clock::time_point deadline = Clock::now() + kCloseTime;
+  messages_.SetReceiver(nullptr);
+  endpoints_.Settle(listener_.get(), failed_);  // UCX wants no connection left over when
+  listener_.Reset();                            // its listener goes
+  EndAll(why);
   while (true) {
     if (Progress(events)) continue;
-    if (endpoints_.empty() && (probe_ == nullptr || probe_->closed())) return absl::OkStatus();
+    if (closed()) return absl::OkStatus();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) break;
     WB_ASSIGN_OR_RETURN(const bool armed, Arm());

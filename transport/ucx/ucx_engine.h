@@ -63,7 +63,7 @@ class UcxEngine {
   /// Something has happened that Progress is to deal with.
   bool has_work() const { return endpoints_.unsettled() || messages_.has_events(); }
   /// False when UCX is busy; else its descriptor becomes readable when there is something to do.
-  absl::StatusOr<bool> Arm();
+  absl::StatusOr<bool> Arm() const;
   void End(UcxEndpoint& endpoint, const absl::Status& why);
   /// What has come through shared memory, a probe among it; grows.
   std::uint64_t shm_arrivals() const;
@@ -79,6 +79,8 @@ class UcxEngine {
   absl::Status Listen(const UcxEngineParts& parts);
   static void OnConnection(ucp_conn_request_h request, void* argument);
   void EndFailed();
+  void EndAll(const absl::Status& why);
+  bool closed() const;
 
   // Destroyed bottom-up: the listener, then what its callbacks reach, then the worker.
   UcxStack stack_;
