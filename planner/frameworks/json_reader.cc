@@ -11,6 +11,7 @@ namespace wb {
 namespace {
 
 using Json = nlohmann::json;
+using Event = Json::parse_event_t;
 
 constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr int kMaxDepth = 32;  // what walks a value calls itself for each level
@@ -19,10 +20,9 @@ constexpr int kMaxDepth = 32;  // what walks a value calls itself for each level
 // nested too deep.
 class Checks {
  public:
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    using Event = Json::parse_event_t;
+  bool operator()(int depth, Event event, const Json& parsed) {
     const bool opens = event == Event::object_start || event == Event::array_start;
-    if (opens && depth >= kMaxDepth) too_deep_ = true;
+    too_deep_ = too_deep_ || (opens && depth >= kMaxDepth);
     if (too_deep_) return false;
     if (event == Event::object_start) open_.emplace_back();
     if (event == Event::object_end) open_.pop_back();
