@@ -52,9 +52,11 @@ TensorLandings FindLandings(const Job& job,
                    [](PieceRef a, PieceRef b) { return a.worker < b.worker; });
 
   TensorLandings result;
+  result.landings.reserve(refs.size());
+  std::vector<Box> boxes;  // of one worker
   for (std::size_t begin = 0; begin < refs.size();) {
     const WorkerIndex dst = refs[begin].worker;
-    std::vector<Box> boxes;
+    boxes.clear();
     for (; begin < refs.size() && refs[begin].worker == dst; ++begin) {
       boxes.push_back(pieces.piece(refs[begin]).box);
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -34,9 +33,11 @@ bool NearBound(const Plan& plan) {
 bool FillRows(const PoolRows& rows, const std::vector<bool>& kept, const Plan& plan) {
   for (std::uint32_t g = 0; g < kept.size(); ++g) {
     if (!kept[g]) continue;
-    std::map<std::uint32_t, std::uint64_t> bytes;
-    for (const Quota& quota : plan.groups[g].quotas) bytes[quota.pool] += quota.bytes;
-    if (bytes != rows.BytesOf(g)) return false;
+    std::vector<std::uint64_t> said(plan.pools.size());
+    std::vector<std::uint64_t> filled(plan.pools.size());
+    for (const Quota& quota : plan.groups[g].quotas) said[quota.pool] += quota.bytes;
+    rows.AddBytesOf(g, filled);
+    if (said != filled) return false;
   }
   return true;
 }

@@ -55,14 +55,12 @@ void PoolRows::AddRows(std::uint32_t group, std::vector<std::uint64_t>& bytes) {
   }
 }
 
-std::map<std::uint32_t, std::uint64_t> PoolRows::BytesOf(std::uint32_t group) const {
-  std::map<std::uint32_t, std::uint64_t> bytes;
+void PoolRows::AddBytesOf(std::uint32_t group, std::span<std::uint64_t> bytes) const {
   for (const std::uint32_t demand : by_turn_[group]) {
     for (const Entry& entry : demands_[demand].entries) {
       if (!plan_.pools[entry.pool].mate.has_value()) bytes[entry.pool] += entry.bytes;
     }
   }
-  return bytes;
 }
 
 void PoolRows::ForEachSlice(std::uint32_t pool,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -23,8 +22,8 @@ class PoolRows {
   };
   /// The pool's rows, by group; none is empty.
   std::span<const Row> rows(std::uint32_t pool) const { return rows_[pool]; }
-  /// By pool, the bytes of the rows of one group, without what comes from mates.
-  std::map<std::uint32_t, std::uint64_t> BytesOf(std::uint32_t group) const;
+  /// Adds to each pool's `bytes` those of its row for one group, without what comes from mates.
+  void AddBytesOf(std::uint32_t group, std::span<std::uint64_t> bytes) const;
   /// Visits each slice of the row, in order.
   void ForEachSlice(std::uint32_t pool,
                     std::uint32_t group,
