@@ -43,8 +43,8 @@ std::variant<Read, Refusals> ReadDeployment(const JobFile& file, std::string_vie
   const fs::path path = file.path.parent_path() / deployment.config;
   const absl::StatusOr<MappedFile> mapped = MappedFile::Open(path);
   if (!mapped.ok()) {
-    return FileRefusal(absl::StrCat(file.path.string(), ": model.config: ",
-                                    mapped.status().message(),
+    return FileRefusal(absl::StrCat(file.path.string(),
+                                    ": model.config: ", mapped.status().message(),
                                     "; want a config.json, by its path from this file's folder"));
   }
   const std::variant<HfConfig, Refusals> config = ParseHfConfig(TextOf(*mapped), path.string());
