@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include "planner/base/status_macros.h"
+#include "transport/ucx/ucx_calls.h"
 #include "transport/ucx/ucx_status.h"
 #include "transport/ucx/wire_header.h"
 
@@ -12,20 +13,10 @@ namespace wb {
 
 absl::StatusOr<std::unique_ptr<QueueProbe>> QueueProbe::Open(ucp_worker_h worker) {
   std::unique_ptr<QueueProbe> probe(new QueueProbe());
-  WB_RETURN_IF_ERROR(probe->Listen(worker));
+  WB_RETURN_IF_ERROR(
+      SetMessageHandler(worker, WireKind::kProbe, &QueueProbe::OnArrival, probe.get()));
   WB_RETURN_IF_ERROR(probe->Connect(worker));
   return probe;
-}
-
-absl::Status QueueProbe::Listen(ucp_worker_h worker) {
-  ucp_am_handler_param_t params{};
-  params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
-                      UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  params.id = static_cast<unsigned>(WireKind::kProbe);
-  params.cb = &QueueProbe::OnArrival;
-  params.arg = this;
-  return FromUcs(ucp_worker_set_am_recv_handler(worker, &params),
-                 "ucx: ucp_worker_set_am_recv_handler");
 }
 
 absl::Status QueueProbe::Connect(ucp_worker_h worker) {
@@ -77,13 +68,8 @@ void QueueProbe::OnDone(void* request, ucs_status_t /*status*/, void* argument) 
 
 void QueueProbe::Close() {
   if (ep_ == nullptr) return;
-  ucp_request_param_t params{};
-  params.op_attr_mask =
-      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  params.cb.send = &QueueProbe::OnDone;
-  params.user_data = this;
-  const ucs_status_ptr_t request = ucp_ep_close_nbx(std::exchange(ep_, nullptr), &params);
+  const ucs_status_ptr_t request =
+      CloseByForce(std::exchange(ep_, nullptr), &QueueProbe::OnDone, this);
   if (UCS_PTR_IS_PTR(request)) ++requests_;
   if (UCS_PTR_IS_ERR(request)) {
     spdlog::error("ucx: closing the endpoint to oneself: {}",

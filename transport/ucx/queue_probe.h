@@ -38,7 +38,6 @@ class QueueProbe {
                                 std::size_t bytes,
                                 const ucp_am_recv_param_t* param);
   static void OnDone(void* request, ucs_status_t status, void* argument);
-  absl::Status Listen(ucp_worker_h worker);
   absl::Status Connect(ucp_worker_h worker);
 
   ucp_ep_h ep_ = nullptr;

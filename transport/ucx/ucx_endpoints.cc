@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 
 #include "planner/base/status_macros.h"
+#include "transport/ucx/ucx_calls.h"
 #include "transport/ucx/ucx_status.h"
 
 namespace wb {
@@ -162,13 +163,8 @@ absl::Status UcxEndpoints::CheckLane(UcxEndpoint& endpoint) const {
 void UcxEndpoints::Close(UcxEndpoint& endpoint) {
   by_handle_.erase(endpoint.ep);
   ++closed_;
-  ucp_request_param_t params{};
-  params.op_attr_mask =
-      UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  params.flags = UCP_EP_CLOSE_FLAG_FORCE;  // a flush of a failed endpoint never ends
-  params.cb.send = &UcxEndpoints::OnClosed;
-  params.user_data = &endpoint;
-  const ucs_status_ptr_t request = ucp_ep_close_nbx(std::exchange(endpoint.ep, nullptr), &params);
+  const ucs_status_ptr_t request =
+      CloseByForce(std::exchange(endpoint.ep, nullptr), &UcxEndpoints::OnClosed, &endpoint);
   endpoint.closing = UCS_PTR_IS_PTR(request);
   if (UCS_PTR_IS_ERR(request)) {
     spdlog::error("ucx: closing endpoint {}: {}", endpoint.id.value(),

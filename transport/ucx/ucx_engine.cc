@@ -108,6 +108,13 @@ void UcxEngine::End(UcxEndpoint& endpoint, const absl::Status& why) {
   messages_.EndOperations(endpoint);
 }
 
+void UcxEngine::EndAndTell(UcxEndpoint& endpoint, const absl::Status& why) {
+  End(endpoint, why);
+  if (endpoint.shown) {
+    messages_.AddEvent({FabricEvent::Kind::kEndpointFailed, 0, endpoint.id, why});
+  }
+}
+
 void UcxEngine::EndFailed() {
   std::vector<std::pair<EndpointId, absl::Status>> failed = messages_.TakeOffenders();
   for (const EndpointId id : std::exchange(failed_, {})) {
@@ -116,10 +123,8 @@ void UcxEngine::EndFailed() {
   for (const auto& [id, why] : failed) {
     UcxEndpoint* const endpoint = endpoints_.Find(id);
     if (endpoint == nullptr || endpoint->ended) continue;
-    End(*endpoint, why);
-    if (endpoint->shown) {
-      messages_.AddEvent({FabricEvent::Kind::kEndpointFailed, 0, id, why});
-    } else {
+    EndAndTell(*endpoint, why);
+    if (!endpoint->shown) {
       spdlog::warn("ucx: a connection ended before its first message: {}", why.ToString());
     }
   }
@@ -157,11 +162,7 @@ absl::Status UcxEngine::Probe() {
 void UcxEngine::EndAll(const absl::Status& why) {
   for (const EndpointId id : endpoints_.Ids()) {
     UcxEndpoint& endpoint = *endpoints_.Find(id);
-    if (endpoint.ended) continue;
-    End(endpoint, why);
-    if (endpoint.shown) {
-      messages_.AddEvent({FabricEvent::Kind::kEndpointFailed, 0, id, why});
-    }
+    if (!endpoint.ended) EndAndTell(endpoint, why);
   }
   if (probe_ != nullptr) probe_->Close();
 }

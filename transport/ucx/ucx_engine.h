@@ -78,6 +78,8 @@ class UcxEngine {
   absl::Status OpenProbe();
   absl::Status Listen(const UcxEngineParts& parts);
   static void OnConnection(ucp_conn_request_h request, void* argument);
+  /// Ends it, and tells whoever has seen it.
+  void EndAndTell(UcxEndpoint& endpoint, const absl::Status& why);
   void EndFailed();
   void EndAll(const absl::Status& why);
   bool closed() const;

@@ -162,13 +162,11 @@ void UcxFabric::State::Renew(std::vector<FabricEvent>& events) {
   stuck_ = false;
   queue_.Moves();
   arrivals_ = 0;
-  spdlog::error(
-      "ucx: nothing comes through shared memory any more: a process was killed, or stands still, "
-      "amid sending to this one; all connections are made anew");
-  const absl::Status closed = engine_->Close(
-      absl::UnavailableError("ucx: a process was killed, or stands still, amid sending through "
-                             "shared memory, and nothing came by it any more"),
-      events);
+  const absl::Status why = absl::UnavailableError(
+      "ucx: a process was killed, or stands still, amid sending through shared memory, and nothing "
+      "came by it any more");
+  spdlog::error("{}; all connections are made anew", why.ToString());
+  const absl::Status closed = engine_->Close(why, events);
   broken_ = closed.ok() ? Open(ntohs(engine_->listener().sin_port), engine_->endpoints().next_id())
                         : closed;
 }

@@ -8,6 +8,7 @@
 
 #include "planner/base/status_macros.h"
 #include "transport/fabric_checks.h"
+#include "transport/ucx/ucx_calls.h"
 #include "transport/ucx/ucx_stack.h"
 #include "transport/ucx/ucx_status.h"
 
@@ -29,21 +30,9 @@ UcxMessages::UcxMessages(ucp_worker_h worker,
                          const FabricTraits& traits)
     : worker_(worker), endpoints_(endpoints), regions_(regions), traits_(traits) {}
 
-absl::Status UcxMessages::Handle(WireKind kind, ucp_am_recv_callback_t callback) {
-  ucp_am_handler_param_t params{};
-  params.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
-                      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-  params.id = static_cast<unsigned>(kind);
-  params.flags = UCP_AM_FLAG_WHOLE_MSG;
-  params.cb = callback;
-  params.arg = this;
-  return FromUcs(ucp_worker_set_am_recv_handler(worker_, &params),
-                 "ucx: ucp_worker_set_am_recv_handler");
-}
-
 absl::Status UcxMessages::Listen() {
-  WB_RETURN_IF_ERROR(Handle(WireKind::kMessage, &UcxMessages::OnMessage));
-  return Handle(WireKind::kAnswer, &UcxMessages::OnAnswer);
+  WB_RETURN_IF_ERROR(SetMessageHandler(worker_, WireKind::kMessage, &UcxMessages::OnMessage, this));
+  return SetMessageHandler(worker_, WireKind::kAnswer, &UcxMessages::OnAnswer, this);
 }
 
 absl::Status UcxMessages::Send(UcxEndpoint& endpoint,

@@ -117,7 +117,6 @@ class UcxMessages {
   static void OnReceived(void* request, ucs_status_t status, std::size_t bytes, void* argument);
   static void OnAnswerSent(void* request, ucs_status_t status, void* argument);
 
-  absl::Status Handle(WireKind kind, ucp_am_recv_callback_t callback);
   /// What arrived, if it may be looked at: its endpoint is open and its form right.
   absl::StatusOr<Arrival> Check(const void* header,
                                 std::size_t header_bytes,

@@ -64,16 +64,21 @@ TEST_CASE("A trainer's memory is opened for reading only", "[rpc][local]") {
   }));
 }
 
-TEST_CASE("A buffer that no piece uses needs no memory", "[rpc][local]") {
-  DoorFixture fixture;
-  DoorClient client(fixture.path());
-  JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+/// With a buffer that no piece uses.
+void AddLocalParam(JoiningWorker& worker) {
   v1::Param& local = *worker.layout.mutable_worker()->add_params();
   local.set_name("rotary_cache");
   local.add_shape(8);
   local.set_dtype(v1::FP32);
   local.set_local(true);
   worker.join.set_layout_bytes(worker.layout.ByteSizeLong());
+}
+
+TEST_CASE("A buffer that no piece uses needs no memory", "[rpc][local]") {
+  DoorFixture fixture;
+  DoorClient client(fixture.path());
+  JoiningWorker worker = JoiningWorker::Make(v1::ROLLOUT, "engine0");
+  AddLocalParam(worker);
   const auto reply = worker.Join(client);
   REQUIRE(reply.has_value());
   CAPTURE(reply->ShortDebugString());
@@ -88,12 +93,7 @@ TEST_CASE("A trainer that will publish snapshots gets memory for what its pieces
   DoorClient client(fixture.path());
   JoiningWorker worker = JoiningWorker::Make(v1::TRAINER, "policy");
   worker.join.set_snapshots(true);
-  v1::Param& local = *worker.layout.mutable_worker()->add_params();
-  local.set_name("rotary_cache");
-  local.add_shape(8);
-  local.set_dtype(v1::FP32);
-  local.set_local(true);
-  worker.join.set_layout_bytes(worker.layout.ByteSizeLong());
+  AddLocalParam(worker);
   const auto reply = worker.Join(client);
   REQUIRE(reply.has_value());
   CAPTURE(reply->ShortDebugString());
